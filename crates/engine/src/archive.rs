@@ -225,8 +225,8 @@ impl History {
         let transcript = kept.as_ref().map(|kept| kept.size);
         gathered.set_kept(&session.id, kept);
         self.add_git(&mut gathered, &mut archive)?;
-        for tree in &gathered.trees {
-            archive.tree(tree)?;
+        for need in gathered.records.iter().flat_map(Record::needs) {
+            archive.needed(&need)?;
         }
         for record in gathered.records {
             archive.record(record)?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use piton_model::diff::TreeSource;
 use piton_model::record::Numbered;
 use piton_model::session::Message;
-use piton_model::{Entry, ObjectId, Record, SessionId, StepRef, Timestamp, Tree};
+use piton_model::{Entry, Need, NeededObject, ObjectId, Record, SessionId, StepRef, Timestamp, Tree};
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
@@ -222,6 +222,17 @@ impl<'a> ArchiveWriter<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Adds what a record needs of the store, unless the archive has it.
+    ///
+    /// # Errors
+    /// Where anything of it is missing or damaged, or the output refuses.
+    pub fn needed(&mut self, need: &Need) -> Result<(), ArchiveError> {
+        match &need.object {
+            NeededObject::Tree(id) => self.tree(id),
+            NeededObject::Blob { id, .. } | NeededObject::GitState(id) => self.blob(id),
+        }
     }
 
     /// Adds so many bytes that are in no store.

@@ -192,7 +192,7 @@ fn replay(db: &Connection, folder: &Path, told: Option<&Told>, lost: Option<u64>
     })?;
     let (cut, generation) = (judge.cut(), judge.generation);
     let last = rows.last;
-    let replayed = rows.finish()?;
+    let replayed = rows.finish(|_| ())?;
     let next = replayed.next.max(lost.unwrap_or(0));
     let is_told = |(_, end): &(Position, LastEnd)| match end {
         LastEnd::Commit { next: said } => *said >= next && !judge.has_damage_only_the_view_explains(),
@@ -210,10 +210,15 @@ fn replay(db: &Connection, folder: &Path, told: Option<&Told>, lost: Option<u64>
 }
 
 /// The same for `verify`, of what a view says is there: nothing is judged, damage is only named.
-pub(crate) fn replay_known(db: &Connection, folder: &Path, known: &HashMap<u32, u64>) -> Result<Replayed, StoreError> {
+pub(crate) fn replay_known(
+    db: &Connection,
+    folder: &Path,
+    known: &HashMap<u32, u64>,
+    each: impl FnMut(&Record),
+) -> Result<Replayed, StoreError> {
     let mut rows = Rows::new(db);
     transactions::read(folder, Position::default(), Some(known), |transaction| rows.add(folder, transaction))?;
-    rows.finish()
+    rows.finish(each)
 }
 
 /// Leaves only what lies before a position.
@@ -296,7 +301,7 @@ impl<'d> Rows<'d> {
 
     /// Records are written in order of their numbers, so they come in that order too. One that does not was given its number by
     /// a piton that believed a wrong view: it counts, with a number behind the one before it.
-    fn finish(self) -> Result<Replayed, StoreError> {
+    fn finish(self, mut each: impl FnMut(&Record)) -> Result<Replayed, StoreError> {
         let (mut repeated, mut written, mut given) = (Vec::new(), 0, 0);
         for (mut numbered, place) in self.timeline {
             if numbered.seq <= written {
@@ -305,6 +310,7 @@ impl<'d> Rows<'d> {
             written = written.max(numbered.seq);
             given = numbered.seq.max(given + 1);
             numbered.seq = given;
+            each(&numbered.record);
             apply(self.db, &numbered, &place)?;
         }
         let lengths = self.lengths.into_iter().collect();

@@ -1,14 +1,16 @@
 //! Comparing the whole store with itself: packs with their checksums, rows with the records they were made of, and
 //! what checkpoints need with what is there.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use piton_model::diff::TreeSource;
 use piton_model::git::GitState;
 use piton_model::session::StepRef;
-use piton_model::{CheckpointId, Entry, ObjectId, OperationId, SessionId, WorkspacePath};
+use piton_model::{
+    CheckpointId, Entry, Need, NeededFor, NeededObject, ObjectId, OperationId, Record, SessionId, WorkspacePath,
+};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -93,6 +95,15 @@ pub enum Damage {
         /// The file.
         path: String,
     },
+    /// What an operation took out of the workspace or put there, as far as no checkpoint that is named has it too.
+    Operation {
+        /// The operation that changed it.
+        operation: OperationId,
+        /// Where; the root where it is the state of git or all of the result.
+        path: WorkspacePath,
+        /// What is not whole.
+        object: ObjectId,
+    },
     /// Bytes that were closed and are not sound: a power cut took some of them, so none count. They are kept.
     Aside {
         /// Where they are kept.
@@ -154,7 +165,12 @@ impl Reader {
         let committed: HashMap<u32, u64> = self.packs()?.into_iter().map(|(p, length, _)| (p, length)).collect();
         let again = database::in_memory()?;
         again.execute_batch("BEGIN")?;
-        let replayed = replay_known(&again, self.folder(), &committed)?;
+        let mut needs: Vec<(Holder, Need)> = Vec::new();
+        let replayed = replay_known(&again, self.folder(), &committed, |record| {
+            if let Some(holder) = Holder::of(record) {
+                needs.extend(record.needs().into_iter().map(|need| (holder.clone(), need)));
+            }
+        })?;
         again.execute_batch("COMMIT")?;
         let mut damage: Vec<Damage> =
             replayed.damage.into_iter().map(|Range { pack, from, to }| Damage::Pack { pack, from, to }).collect();
@@ -178,7 +194,7 @@ impl Reader {
             compare(&self.db(), &again, table, columns, &mut found.damage)?;
         }
         self.compare_packs(&mut found)?;
-        self.reach(&mut found, broken_packs)?;
+        self.reach(&mut found, needs, broken_packs)?;
         found.damage.extend(self.aside_files().into_iter().filter_map(|file| match Gone::noted_in(&file) {
             Some(gone) if gone.is_back(&self.db()) => {
                 let _ = std::fs::remove_file(file);
@@ -223,20 +239,63 @@ impl Reader {
         Ok(())
     }
 
-    /// Looks for everything that checkpoints, sessions, steps and operations need. Objects were read when the packs were, so
-    /// here it is enough to see that each has a row whose record is sound.
-    fn reach(&self, found: &mut Verified, broken_packs: bool) -> Result<(), StoreError> {
+    /// Looks for everything that records need. Objects were read when the packs were, so here it is enough to see that each
+    /// has a row whose record is sound.
+    fn reach(&self, found: &mut Verified, needs: Vec<(Holder, Need)>, broken_packs: bool) -> Result<(), StoreError> {
         let mut reach = Reach { store: self, read_all: broken_packs, seen: HashMap::new(), broken: Vec::new() };
+        // By its row: where a checkpoint's record is damaged, that is all that is left of it.
         let rows = self.checkpoints(None)?;
-        let roots: Vec<(CheckpointId, ObjectId)> =
-            rows.iter().map(|row| (row.checkpoint.id.clone(), row.checkpoint.root.tree)).collect();
+        found.checkpoints += rows.len() as u64;
+        let mut roots: Vec<(CheckpointId, ObjectId)> = Vec::new();
+        let mut states: BTreeMap<ObjectId, Vec<CheckpointId>> = BTreeMap::new();
+        let mut rules: BTreeMap<ObjectId, (WorkspacePath, Vec<CheckpointId>)> = BTreeMap::new();
+        for CheckpointRow { checkpoint, .. } in rows {
+            for need in checkpoint.needs() {
+                let id = checkpoint.id.clone();
+                match need.object {
+                    NeededObject::Tree(tree) => roots.push((id, tree)),
+                    NeededObject::GitState(state) => states.entry(state).or_default().push(id),
+                    NeededObject::Blob { id: blob, .. } => {
+                        rules.entry(blob).or_insert_with(|| (path_of(need.part), Vec::new())).1.push(id);
+                    }
+                }
+            }
+        }
         for (_, root) in &roots {
-            found.checkpoints += 1;
             reach.tree(WorkspacePath::root(), *root)?;
         }
         let broken = std::mem::take(&mut reach.broken);
-        for damage in reach.git_states(&rows)?.into_iter().chain(reach.outside_trees()?) {
-            found.damage.push(damage);
+        for (state, checkpoints) in states {
+            let lacks = reach.lacking_of_state(&state)?;
+            found.damage.extend(lacks.map(|object| Damage::GitState { checkpoints, object }));
+        }
+        for (object, (path, checkpoints)) in rules {
+            let is_named = broken.iter().any(|(_, broken)| *broken == object);
+            if !reach.has_blob(&object)? && !is_named {
+                found.damage.push(Damage::Needed { checkpoints, path, object });
+            }
+        }
+        let mut named: HashSet<ObjectId> = broken.iter().map(|(_, object)| *object).collect();
+        for (holder, need) in needs {
+            for object in reach.lacking(&need.object)? {
+                let damage = match (&holder, &need.part) {
+                    (Holder::Session(session), _) => Damage::Transcript { session: session.clone(), object },
+                    (Holder::Step(step), part) => {
+                        Damage::OutsideOfStep { step: step.clone(), path: shown(part), object }
+                    }
+                    (Holder::Operation(operation), part @ (NeededFor::Outside(_) | NeededFor::Transcript)) => {
+                        Damage::OutsideOfOperation { operation: operation.clone(), path: shown(part) }
+                    }
+                    // Most of it is what checkpoints have, and is named with them.
+                    (Holder::Operation(operation), part) if named.insert(object) => {
+                        Damage::Operation { operation: operation.clone(), path: path_of(part.clone()), object }
+                    }
+                    (Holder::Operation(_), _) => continue,
+                };
+                if !found.damage.contains(&damage) {
+                    found.damage.push(damage);
+                }
+            }
         }
         found.objects += reach.seen.len() as u64;
         if broken.is_empty() {
@@ -275,6 +334,55 @@ impl Reader {
             Kind::Chunks => Ok(self.write_blob(id, &mut std::io::sink()).is_ok()),
             _ => Ok(false),
         }
+    }
+}
+
+/// What an object that is not in a checkpoint is named by.
+#[derive(Clone)]
+enum Holder {
+    Session(SessionId),
+    Step(StepRef),
+    Operation(OperationId),
+}
+
+impl Holder {
+    /// None of a checkpoint, which is looked at by its row, and of records that need nothing.
+    fn of(record: &Record) -> Option<Self> {
+        match record {
+            Record::Session(session) => Some(Self::Session(session.id.clone())),
+            Record::Step(step) => Some(Self::Step(step.at.clone())),
+            Record::StepEnded(end) => Some(Self::Step(end.at.clone())),
+            Record::Operation(operation) => Some(Self::Operation(operation.id.clone())),
+            Record::Checkpoint(_)
+            | Record::Workspace(_)
+            | Record::Name { .. }
+            | Record::Annotation { .. }
+            | Record::Turn(_)
+            | Record::TurnEnded(_)
+            | Record::SessionEnded { .. }
+            | Record::Gap(_)
+            | Record::Message(_)
+            | Record::Imported { .. }
+            | Record::Ended { .. } => None,
+        }
+    }
+}
+
+/// Where in the workspace a part of a record is.
+fn path_of(part: NeededFor) -> WorkspacePath {
+    match part {
+        NeededFor::Path(path) => path,
+        NeededFor::Files | NeededFor::Git | NeededFor::Transcript | NeededFor::Outside(_) => WorkspacePath::root(),
+    }
+}
+
+/// A part of a record that is not in the workspace, for people.
+fn shown(part: &NeededFor) -> String {
+    match part {
+        NeededFor::Outside(path) => path.clone(),
+        NeededFor::Path(path) => path.display().to_string(),
+        NeededFor::Transcript => "the transcript".to_owned(),
+        NeededFor::Files | NeededFor::Git => String::new(),
     }
 }
 
@@ -324,74 +432,33 @@ impl Reach<'_> {
         Ok(is_whole)
     }
 
-    /// The states of git that are not whole, with what was staged in them.
-    fn git_states(&mut self, rows: &[CheckpointRow]) -> Result<Vec<Damage>, StoreError> {
-        let mut by_state: BTreeMap<ObjectId, Vec<CheckpointId>> = BTreeMap::new();
-        for row in rows {
-            if let Some(state) = row.checkpoint.git {
-                by_state.entry(state).or_default().push(row.checkpoint.id.clone());
+    /// What is not whole of an object that a record needs.
+    fn lacking(&mut self, object: &NeededObject) -> Result<Vec<ObjectId>, StoreError> {
+        Ok(match object {
+            NeededObject::Blob { id, .. } if self.has_blob(id)? => Vec::new(),
+            NeededObject::Blob { id, .. } => vec![*id],
+            NeededObject::GitState(id) => self.lacking_of_state(id)?.into_iter().collect(),
+            NeededObject::Tree(id) => {
+                self.tree(WorkspacePath::root(), *id)?;
+                std::mem::take(&mut self.broken).into_iter().map(|(_, object)| object).collect()
             }
-        }
-        let mut damage = Vec::new();
-        for (id, checkpoints) in by_state {
-            let mut lacks = (!self.has_blob(&id)?).then_some(id);
-            if lacks.is_none() {
-                let state = self.store.blob(&id).ok().and_then(|json| serde_json::from_slice::<GitState>(&json).ok());
-                let Some(state) = state else { continue };
-                for blob in state.staged.iter().filter_map(|entry| entry.blob) {
-                    if !self.has_blob(&blob)? {
-                        lacks = Some(blob);
-                    }
-                }
-            }
-            damage.extend(lacks.map(|object| Damage::GitState { checkpoints, object }));
-        }
-        Ok(damage)
+        })
     }
 
-    /// What is not whole of the copies that no checkpoint's tree holds: transcripts, and files outside the workspace.
-    fn outside_trees(&mut self) -> Result<Vec<Damage>, StoreError> {
-        let mut damage = Vec::new();
-        for row in self.store.sessions()? {
-            let session = row.session.id;
-            if let Some(kept) = row.session.kept
-                && !self.has_blob(&kept.blob)?
-            {
-                damage.push(Damage::Transcript { session: session.clone(), object: kept.blob });
-            }
-            for row in self.store.steps(&session, None)? {
-                for file in row.step.outside.iter().chain(&row.outside_after) {
-                    if let Some(kept) = &file.file
-                        && !self.has_blob(&kept.blob)?
-                    {
-                        let (step, path) = (row.step.at.clone(), file.path.clone());
-                        damage.push(Damage::OutsideOfStep { step, path, object: kept.blob });
-                    }
-                }
+    /// What is not whole of a state of git: itself, or the last of what was staged in it.
+    fn lacking_of_state(&mut self, id: &ObjectId) -> Result<Option<ObjectId>, StoreError> {
+        if !self.has_blob(id)? {
+            return Ok(Some(*id));
+        }
+        let state = self.store.blob(id).ok().and_then(|json| serde_json::from_slice::<GitState>(&json).ok());
+        let mut lacks = None;
+        for need in state.iter().flat_map(GitState::needs) {
+            let blob = need.object.id();
+            if !self.has_blob(&blob)? {
+                lacks = Some(blob);
             }
         }
-        for row in self.store.operations()? {
-            // A record that cannot be read is named where the packs are.
-            let Ok(operation) = self.store.operation(&row) else { continue };
-            for step in operation.elsewhere() {
-                for entry in step.before.iter().chain(&step.after) {
-                    let is_whole = match entry {
-                        Entry::File { blob, .. } => self.has_blob(blob)?,
-                        Entry::Folder { tree, .. } => {
-                            self.tree(step.path.clone(), *tree)?;
-                            std::mem::take(&mut self.broken).is_empty()
-                        }
-                        _ => true,
-                    };
-                    if !is_whole {
-                        let path = format!("/{}", step.path.display());
-                        damage.push(Damage::OutsideOfOperation { operation: row.id.clone(), path });
-                    }
-                }
-            }
-        }
-        damage.dedup();
-        Ok(damage)
+        Ok(lacks)
     }
 }
 

@@ -123,6 +123,10 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
                 let operation = paint.id(operation.short());
                 format!("{} cannot be brought back by taking back operation {operation}", escape(path))
             }
+            DamageView::Operation { operation, path, .. } => {
+                let operation = paint.id(operation.short());
+                format!("operation {operation} cannot be taken back in {}", escape_view(path))
+            }
             DamageView::Gone { pack, from, to, checkpoints, file } => {
                 let lost = match checkpoints.is_empty() {
                     true => String::new(),

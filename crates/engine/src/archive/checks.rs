@@ -9,7 +9,9 @@ use piton_model::ownership::UNKNOWN;
 use piton_model::summary::MOST_SUMMARY;
 use piton_model::target::check_name;
 use piton_model::tree::MODE_BITS;
-use piton_model::{Checkpoint, CheckpointId, ObjectId, Rank, Record, Session, SessionId, StepRef, Timestamp, Turn};
+use piton_model::{
+    Checkpoint, CheckpointId, Need, NeededObject, ObjectId, Rank, Record, Session, SessionId, StepRef, Timestamp, Turn,
+};
 use piton_store::{Archive, ArchiveError};
 
 use super::gather::portable;
@@ -125,7 +127,9 @@ pub(super) fn check(archive: &mut Archive) -> Result<Checked, ArchiveError> {
     let session = check.family(&sessions)?;
     let mut kept = Vec::with_capacity(rest.len());
     for record in rest {
-        kept.push(check.record(record)?);
+        let record = check.record(record)?;
+        record.needs().iter().try_for_each(|need| check.need(need))?;
+        kept.push(record);
     }
     check.archive.nothing_is_left_over()?;
     Ok(Checked { session, sessions, records: kept })
@@ -171,11 +175,19 @@ impl Check<'_> {
                 return Err(refused("a summary is longer than any"));
             }
         }
-        if let Some(kept) = &session.kept {
-            self.archive.need_blob(&kept.blob, Some(kept.size))?;
-        }
         // The path of a transcript is one of another machine, and what a person made of it there is theirs.
-        Ok(Session { transcript: None, rank: Rank::Plain, along: false, ..session })
+        let session = Session { transcript: None, rank: Rank::Plain, along: false, ..session };
+        session.needs().try_for_each(|need| self.need(&need))?;
+        Ok(session)
+    }
+
+    /// Looks in the archive for what is needed by a record as it is kept.
+    fn need(&mut self, need: &Need) -> Result<(), ArchiveError> {
+        match &need.object {
+            NeededObject::Tree(id) => self.archive.need_tree(id),
+            NeededObject::Blob { id, size } => self.archive.need_blob(id, *size),
+            NeededObject::GitState(id) => self.git(id),
+        }
     }
 
     /// The session that the archive is of. All others are those that it is a branch of, one after the other.
@@ -300,10 +312,6 @@ impl Check<'_> {
         if checkpoint.root.mode & !MODE_BITS != 0 {
             return Err(refused("a checkpoint's root has bits that no folder has"));
         }
-        self.archive.need_tree(&checkpoint.root.tree)?;
-        if let Some(state) = &checkpoint.git {
-            self.git(state)?;
-        }
         // One that comes later, or is the checkpoint itself, would make a circle.
         let own = checkpoint.id.clone();
         let is_before = |id: &CheckpointId| *id != own && self.seen.checkpoints.contains(id);
@@ -326,7 +334,7 @@ impl Check<'_> {
         if !is_sound {
             return Err(refused("the state of a repository names no commit or branch"));
         }
-        state.staged.iter().filter_map(|entry| entry.blob).try_for_each(|blob| self.archive.need_blob(&blob, None))
+        state.needs().try_for_each(|need| self.need(&need))
     }
 }
 

@@ -6,7 +6,7 @@ use piton_model::diff::TreeSource;
 use piton_model::git::{GitState, StagedEntry};
 use piton_model::ownership::{Candidate, Owned, Owner, Settles};
 use piton_model::session::{KeptTranscript, StepEnd, TurnEnd};
-use piton_model::{Checkpoint, CheckpointId, Entry, ObjectId, Rank, Record, Session, SessionId, Turn};
+use piton_model::{Checkpoint, CheckpointId, Entry, NeededObject, ObjectId, Rank, Record, Session, SessionId, Turn};
 use piton_store::{ArchiveError, ArchiveWriter, CheckpointRow, StoreError};
 
 use crate::history::lineage::Lineage;
@@ -20,10 +20,6 @@ const NOT_SHOWN: &str = "what was staged and is in no checkpoint of the session 
 pub(super) struct Gathered {
     /// In order.
     pub records: Vec<Record>,
-    /// The checkpoints' trees, each once.
-    pub trees: Vec<ObjectId>,
-    /// Their repositories' states, each once.
-    git: Vec<ObjectId>,
     /// The session's own first.
     pub sessions: Vec<SessionId>,
     pub turns: u64,
@@ -63,12 +59,7 @@ impl History {
             all.turns += self.gather_turns(id, |turn| has(id, turn), &rows, &mut items)?;
         }
         let parents = self.parents_among(&rows)?;
-        let (mut trees, mut git) = (HashSet::new(), HashSet::new());
         for CheckpointRow { seq, checkpoint, names, annotation } in rows {
-            if trees.insert(checkpoint.root.tree) {
-                all.trees.push(checkpoint.root.tree);
-            }
-            all.git.extend(checkpoint.git.filter(|state| git.insert(*state)));
             let id = checkpoint.id.clone();
             let parent = parents.get(&seq).cloned();
             let checkpoint = Record::Checkpoint(portable(Checkpoint { parent, ..checkpoint }, has));
@@ -173,19 +164,26 @@ impl History {
     /// What is staged and is in none of the checkpoints stays out: nobody was told of it. It may be of a file that is ignored and
     /// was staged once, or of one that is not even in the workspace's folder.
     pub(super) fn add_git(&self, gathered: &mut Gathered, archive: &mut ArchiveWriter<'_>) -> Result<(), ArchiveError> {
-        let shown = self.blobs_in(&gathered.trees)?;
+        let (mut trees, mut states) = (HashSet::new(), Vec::new());
+        for need in gathered.records.iter().flat_map(Record::needs) {
+            match need.object {
+                NeededObject::Tree(id) => drop(trees.insert(id)),
+                NeededObject::GitState(id) if !states.contains(&id) => states.push(id),
+                NeededObject::GitState(_) | NeededObject::Blob { .. } => {}
+            }
+        }
+        let shown = self.blobs_in(trees)?;
         let mut kept: HashMap<ObjectId, ObjectId> = HashMap::new();
-        for id in std::mem::take(&mut gathered.git) {
+        for id in states {
             let state = self.store.blob(&id).ok().and_then(|json| serde_json::from_slice::<GitState>(&json).ok());
             let Some(mut state) = state else { continue };
             let is_shown = |entry: &StagedEntry| entry.blob.is_none_or(|blob| shown.contains(&blob));
             let is_whole = state.staged.iter().all(is_shown);
             state.staged.retain(is_shown);
-            let staged: Vec<ObjectId> = state.staged.iter().filter_map(|entry| entry.blob).collect();
-            if !staged.iter().all(|blob| self.store.blob(blob).is_ok()) {
+            if !state.needs().all(|need| self.store.blob(&need.object.id()).is_ok()) {
                 continue;
             }
-            staged.iter().try_for_each(|blob| archive.blob(blob))?;
+            state.needs().try_for_each(|need| archive.needed(&need))?;
             if is_whole {
                 archive.blob(&id)?;
                 kept.insert(id, id);
@@ -205,10 +203,10 @@ impl History {
     }
 
     /// The contents of all files of some trees.
-    fn blobs_in(&self, trees: &[ObjectId]) -> Result<HashSet<ObjectId>, StoreError> {
+    fn blobs_in(&self, trees: HashSet<ObjectId>) -> Result<HashSet<ObjectId>, StoreError> {
         let mut blobs = HashSet::new();
-        let mut seen: HashSet<ObjectId> = trees.iter().copied().collect();
-        let mut next: Vec<ObjectId> = trees.to_vec();
+        let mut next: Vec<ObjectId> = trees.iter().copied().collect();
+        let mut seen = trees;
         while let Some(id) = next.pop() {
             for (_, entry) in self.store.tree(&id)?.entries() {
                 match entry {

@@ -87,6 +87,15 @@ pub enum DamageView {
         /// The file.
         path: String,
     },
+    /// What an operation took out of the workspace or put there, where no checkpoint that is named has it too.
+    Operation {
+        /// The operation that changed it.
+        operation: OperationId,
+        /// Where; the root where it is the state of git or all of the result.
+        path: PathView,
+        /// The id of what is not whole.
+        object: String,
+    },
     /// Bytes that were written and not whole after a power cut; none of them count.
     Aside {
         /// The file that keeps them.

@@ -59,6 +59,9 @@ fn damage(damage: &Damage) -> DamageView {
         Damage::OutsideOfOperation { operation, path } => {
             DamageView::OutsideOfOperation { operation: operation.clone(), path: path.clone() }
         }
+        Damage::Operation { operation, path, object } => {
+            DamageView::Operation { operation: operation.clone(), path: path.into(), object: object.to_hex() }
+        }
         Damage::Gone { pack, from, to, checkpoints, file } => DamageView::Gone {
             pack: *pack,
             from: *from,

@@ -575,6 +575,60 @@ fn damaged_copies_that_no_tree_holds_are_named_with_what_needs_them() {
     assert!(shown.git.unwrap().incomplete.is_some());
 }
 
+#[test]
+fn whichever_object_is_damaged_verify_names_what_needs_it() {
+    let world = World::new();
+    let elsewhere = world.base().join("elsewhere");
+    std::fs::write(&elsewhere, "content from before the tool").unwrap();
+    git(&world.path("."), &["init", "-q", "-b", "main"]);
+    world.write("inside", "inside").write("large", noise(7, 2 << 20)).write("folder/inner", "inner");
+    let named = elsewhere.display().to_string();
+    let agent = Agent::new(&world, "s");
+    agent.edits("go", &[&named, "inside"], |_| {
+        std::fs::write(&elsewhere, "content from after the tool").unwrap();
+        world.write("inside", "by the tool").write("made/by/it", "made");
+    });
+    world.write("staged", "content that only the index has");
+    git(&world.path("."), &["add", "staged"]);
+    world.write("staged", "as it is now");
+    world.capture();
+    let options = UndoOptions {
+        outside: true,
+        choice: Choice { what: Some(Which::All), ..Choice::default() },
+        ..UndoOptions::default()
+    };
+    world.open().undo_now(&options).unwrap();
+    world.assert_sound();
+
+    let last_bytes: Vec<i64> = {
+        let db = database(&world);
+        let mut query = db.prepare("SELECT offset + length - 1 FROM all_objects ORDER BY offset").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    assert!(last_bytes.len() > 15, "{}", last_bytes.len());
+    let whole = std::fs::read(pack(&world)).unwrap();
+    for at in last_bytes {
+        let mut bytes = whole.clone();
+        bytes[at as usize] ^= 0x10;
+        std::fs::write(pack(&world), &bytes).unwrap();
+        let found = world.open().verify(false).unwrap();
+        let names_need = |damage: &DamageView| {
+            matches!(
+                damage,
+                DamageView::Needed { .. }
+                    | DamageView::GitState { .. }
+                    | DamageView::Transcript { .. }
+                    | DamageView::OutsideOfStep { .. }
+                    | DamageView::OutsideOfOperation { .. }
+                    | DamageView::Operation { .. }
+            )
+        };
+        assert!(found.damage.iter().any(names_need), "the object that ends at {at}: {:?}", found.damage);
+    }
+    std::fs::write(pack(&world), &whole).unwrap();
+    world.assert_sound();
+}
+
 /// Flips a bit in every place of the pack that holds these bytes.
 fn flip(world: &World, content: &[u8]) {
     let pack = pack(world);
