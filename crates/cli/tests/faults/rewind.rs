@@ -430,8 +430,9 @@ fn a_sync_that_fails_leaves_no_trace_of_what_was_not_recorded() {
             failing.env("PATH", std::env::var_os("PATH").unwrap_or_default());
             let done = failing.output().unwrap();
             let trace = std::fs::read_to_string(scene.at("trace")).unwrap();
-            let verified = scene.run(&["verify"]);
-            assert!(verified.status.success(), "{calls} {nth}: {}{}", both(&done), both(&verified));
+            // The rewind may not have ended, which it says too.
+            let verified = both(&scene.run(&["verify"]));
+            assert!(verified.contains("sound: "), "{calls} {nth}: {}{verified}", both(&done));
             scene.json(&["rewind", &id, "--yes"]);
             assert_ne!(scene.world.snapshot(), before);
             let verified = scene.run(&["verify"]);

@@ -2,7 +2,6 @@
 
 use piton_store::{Damage, StoreError, Verified};
 
-use crate::history::operations::operation_views;
 use crate::view::{DamageView, Verification};
 use crate::workspace::Workspace;
 
@@ -33,7 +32,7 @@ impl Workspace {
             repaired,
             waiting: self.waiting_events(),
             // What cannot be read is among the damage.
-            pending: operation_views(&self.store.pending().unwrap_or_default()),
+            pending: self.store.pending().unwrap_or_default().iter().map(Into::into).collect(),
             unwritable: self.store.check_writable().err().map(|error| error.to_string()),
         })
     }
