@@ -439,6 +439,21 @@ fn lines_stay_where_they_were_put_as_long_as_the_file_that_they_came_from_stays(
     world.assert_is(&here);
 }
 
+/// The agent puts `b` into `d/a`, and the user moves that file to where `b` was.
+#[test]
+fn a_path_in_conflict_stays_as_it_is_also_where_another_file_was_moved_there() {
+    let world = World::new();
+    let of_b = (0..6).map(|at| format!("b {at}\n")).collect::<String>();
+    let of_a = (0..6).map(|at| format!("a {at}\n")).collect::<String>();
+    world.write("b", &of_b).write("d/a", &of_a);
+    let agent = Agent::new(&world, "s");
+    agent.runs("merge", "cat b >>d/a; rm b", |w| done(w.write("d/a", format!("{of_a}{of_b}")).remove("b")));
+    world.rename("d/a", "b");
+    let here = world.snapshot();
+    world.open().undo_now(&partial("t1")).unwrap();
+    world.assert_is(&here);
+}
+
 #[test]
 fn what_only_goes_along_and_holds_edits_of_others_is_not_overwritten() {
     let path = |path: &str| WorkspacePath::new(path).unwrap();

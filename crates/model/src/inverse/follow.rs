@@ -241,7 +241,8 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
     pub(super) fn keep_named(&self, now: RootState, stays: &mut Stays) -> Result<(), S::Error> {
         let layered = Layered { over: &self.out.new_trees, under: self.source };
         let open = self.out.conflicts.iter().filter(|conflict| !conflict.decided);
-        for (conflict, path) in open.flat_map(|conflict| conflict.others.iter().map(move |path| (conflict, path))) {
+        // At its own path, too, another file may have arrived since, with an edit to take back.
+        for (conflict, path) in open.flat_map(|conflict| conflict.paths().map(move |path| (conflict, path))) {
             if lookup(&layered, &self.out.root.tree, path)? == lookup(self.source, &now.tree, path)? {
                 continue;
             }
