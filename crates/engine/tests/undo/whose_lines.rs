@@ -69,7 +69,7 @@ struct Play<'w> {
     clipboards: [(String, Vec<String>); 3],
     /// The files that each line ever stood in.
     stood: BTreeMap<String, BTreeSet<String>>,
-    /// Whether a conflict was decided so that a file has lines of what was taken back.
+    /// Whether a conflict was decided, so that a file may have lines of what was taken back.
     is_marked: bool,
     told: Vec<String>,
 }
@@ -184,9 +184,11 @@ impl Play<'_> {
             }
             2 => {
                 let to = self.other(path, files)?;
+                // Of two files that become one, either may be the one that is followed.
+                let both: Vec<String> = self.read(&to).into_iter().chain(lines.iter().cloned()).collect();
                 self.append(&to, &lines);
                 self.world.remove(path);
-                self.carried(who, &lines);
+                self.carried(who, &both);
                 Some(format!("merges {path} into {to}"))
             }
             _ => {
@@ -576,9 +578,9 @@ fn operation(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> bool {
         .filter(|(_, paths)| !paths.iter().all(is_named))
         .collect();
     assert!(lost.is_empty(), "lines of the user's that are gone: {lost:?}\n{outcome:?}\n{}", play.story());
-    // With `ours`, too, lines stay that count as taken back from then on.
-    let stays = matches!(settle.conflicts, Some(Decision::Markers | Decision::Ours));
-    play.is_marked |= stays && !plan.conflicts.is_empty();
+    // With `ours`, lines stay that count as taken back from then on; with `theirs`, a file comes back as somebody deleted it, with
+    // lines that were taken back since.
+    play.is_marked |= settle.conflicts.is_some() && !plan.conflicts.is_empty();
     // What may be the user's is carried over by a rewind, and left alone by an undo.
     let is_unsure = |file: &ChangedFile| matches!(file.owner, Owner::Unsure { .. });
     let is_sure = plan.unsure.is_empty() && !plan.carried.iter().any(is_unsure);
