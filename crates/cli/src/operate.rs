@@ -146,11 +146,11 @@ impl Act {
         }
     }
 
-    fn settle(&self) -> Settle {
+    fn settle(&self) -> &Settle {
         match self {
-            Self::Rewind { options, .. } => options.settle,
-            Self::Undo(options) => options.settle,
-            Self::Redo(options) => options.settle,
+            Self::Rewind { options, .. } => &options.settle,
+            Self::Undo(options) => &options.settle,
+            Self::Redo(options) => &options.settle,
         }
     }
 

@@ -1,8 +1,15 @@
-//! What `--conflict` and `--partial` are: how a person settles what does not go together.
+//! What `--conflict`, `--partial` and `--except` are: what a person decides about parts of a plan.
+
+use std::ffi::OsString;
+use std::path::Path;
 
 use clap::ValueEnum;
 use piton_engine::Settle;
+use piton_engine::model::Except;
 use piton_engine::model::content::Decision;
+use piton_wording::{Call, Failure};
+
+use crate::paths;
 
 /// The flags of every command that merges.
 #[derive(Debug, Default, clap::Args)]
@@ -17,6 +24,9 @@ pub struct SettleArgs {
     /// Leave files in conflict, and what the system refuses, as they are, and go on with the rest
     #[arg(long)]
     pub partial: bool,
+    /// Leave this path, and what is beneath it, as it is; may be given several times
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub except: Vec<OsString>,
 }
 
 /// How conflicts are decided.
@@ -28,13 +38,25 @@ pub enum Which {
 }
 
 impl SettleArgs {
-    /// What the engine takes.
-    pub fn settle(&self) -> Settle {
+    /// What the engine takes, for the workspace at `root` and paths typed in the folder `here`.
+    pub fn settle(&self, root: &Path, here: &Path) -> Result<Settle, Failure> {
+        let paths = self.except.iter().map(|path| paths::resolve(root, here, path));
+        let except = Except { paths: paths.collect::<Result<_, _>>()?, hunks: Vec::new() };
+        Ok(Settle { except, ..self.elsewhere() })
+    }
+
+    /// A command with what it leaves as it is.
+    pub fn said(&self, command: Call) -> Call {
+        self.except.iter().fold(command, |command, path| command.with("--except", path))
+    }
+
+    /// What holds in other workspaces too: a path is one of this one.
+    pub fn elsewhere(&self) -> Settle {
         let decision = |which| match which {
             Which::Ours => Decision::Ours,
             Which::Theirs => Decision::Theirs,
             Which::Markers => Decision::Markers,
         };
-        Settle { conflicts: self.conflict.map(decision), partial: self.partial }
+        Settle { conflicts: self.conflict.map(decision), partial: self.partial, except: Except::default() }
     }
 }

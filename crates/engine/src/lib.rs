@@ -51,6 +51,7 @@ pub use operation::draft::{Plan, Settle};
 pub use operation::error::OperationError;
 pub use operation::fork::{ForkError, ForkOptions};
 pub use operation::git_restore::{GitPlan, GitRefusal, GitRestored};
+pub use operation::plans::Plans;
 pub use operation::recover::RecoverError;
 pub use operation::redo::RedoOptions;
 pub use operation::refusal::{Policy, Refusal};

@@ -138,6 +138,10 @@ random_id!(
     OperationId
 );
 random_id!(
+    /// Means something in the process that made the plan alone.
+    PlanId
+);
+random_id!(
     /// Stays the same when the workspace is moved to another path.
     WorkspaceId
 );

@@ -223,7 +223,8 @@ impl Conflict {
 
     /// Whether all affected paths stay as they are now: undecided, or decided that way for a conflict about a path.
     pub fn stays(&self, decision: Option<Decision>) -> bool {
-        let is_of_place = matches!(self.why, Why::NoRoom | Why::Moved | Why::Lines | Why::Tied);
+        let is_of_place =
+            matches!(self.why, Why::NoRoom | Why::Moved | Why::Lines | Why::Tied | Why::Replaced | Why::Holds);
         !self.decided || (is_of_place && decision == Some(Decision::Ours))
     }
 

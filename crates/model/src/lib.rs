@@ -10,6 +10,7 @@ pub mod diff;
 pub mod edit;
 pub mod effect;
 pub mod event;
+pub mod except;
 pub mod future;
 pub mod git;
 pub mod id;
@@ -37,8 +38,9 @@ pub mod tree;
 
 pub use conversation::{Origin, Rank, Scope};
 pub use diff::{Change, ChangeKind, Counts, TreeSource};
+pub use except::{Except, ExceptHunk, HunkAt};
 pub use git::GitState;
-pub use id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
+pub use id::{CheckpointId, ObjectId, OperationId, PlanId, SessionId, WorkspaceId};
 pub use needs::{Need, NeededFor, NeededObject};
 pub use operation::{ChangesAt, GivenUp, Operation, OperationKind, OperationTarget, OperationVerb, Outcome};
 pub use ownership::{Candidate, Evidence, Owned, Owner, OwnerKind};

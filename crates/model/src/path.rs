@@ -150,6 +150,11 @@ impl WorkspacePath {
         scope.is_empty() || scope.iter().any(|path| self.is_within(path))
     }
 
+    /// Whether this is one of some paths or lies beneath one.
+    pub fn is_in_any(&self, paths: &[WorkspacePath]) -> bool {
+        paths.iter().any(|path| self.is_within(path))
+    }
+
     /// Whether this is `other` or lies beneath it.
     pub fn is_within(&self, other: &WorkspacePath) -> bool {
         other.is_root() || (self.0.starts_with(&other.0) && matches!(self.0.get(other.0.len()), None | Some(b'/')))

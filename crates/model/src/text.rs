@@ -148,7 +148,7 @@ pub fn diff(old: &[u8], new: &[u8], context: u32) -> TextDiff {
 }
 
 /// Lines with their endings, so that a missing final newline is a difference.
-fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|b| *b == b'\n').collect()
 }
 

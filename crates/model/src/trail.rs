@@ -131,6 +131,14 @@ impl Moved {
         }
     }
 
+    /// Where the file that was at a path right after a moment is now, if it still exists.
+    pub fn path_now(&self, path: &WorkspacePath, then: SeqNumber) -> Option<WorkspacePath> {
+        match self.forth(path.clone(), then, SeqNumber::MAX) {
+            Spot::At(path) => Some(path),
+            Spot::Gone(..) => None,
+        }
+    }
+
     /// The files that were moved since a moment: where each was then, and where it is now.
     pub fn since(&self, then: SeqNumber) -> impl Iterator<Item = Move> {
         let moves =
@@ -139,6 +147,26 @@ impl Moved {
                 _ => None,
             });
         moves.collect::<Vec<_>>().into_iter()
+    }
+
+    /// For each file that was moved since a moment, every path that it had from then on, the one of now first.
+    pub fn chains(&self, then: SeqNumber) -> Vec<Vec<WorkspacePath>> {
+        let moments: Vec<SeqNumber> = self.0.iter().map(|moves| moves.at).filter(|at| *at > then).collect();
+        let mut chains = Vec::new();
+        for end in self.ends() {
+            let mut chain = vec![end.clone()];
+            for at in moments.iter().rev() {
+                match self.back(end.clone(), SeqNumber::MAX, at - 1) {
+                    Spot::At(path) if chain.last() != Some(&path) => chain.push(path),
+                    Spot::At(_) => {}
+                    Spot::Gone(..) => break,
+                }
+            }
+            if chain.len() > 1 {
+                chains.push(chain);
+            }
+        }
+        chains
     }
 
     /// The other ends of the moves at a path at a moment: a file may be moved over one that was moved away.

@@ -132,6 +132,8 @@ codes! {
     // Operations.
     /// Something changed after the plan was made.
     Stale = "stale",
+    /// What was to be left out of a plan is not in it, or only as a whole.
+    NotInPlan = "not-in-plan",
     /// An agent is at work.
     Running = "running",
     /// Taking back does not go together with what is there now.

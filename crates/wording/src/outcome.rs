@@ -11,7 +11,9 @@ use crate::conversation;
 use crate::escape::{escape, escape_view};
 use crate::lines::{LONG_LIST, Lines, Room};
 use crate::owners::Names;
-use crate::plan::{say_git, say_interrupted, say_other_workspaces, say_outside, say_owned, say_unknown, whose};
+use crate::plan::{
+    excepted, say_git, say_interrupted, say_other_workspaces, say_outside, say_owned, say_unknown, whose,
+};
 use crate::skipped;
 use crate::text;
 use crate::text::{Style, Text, note};
@@ -56,6 +58,9 @@ pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
     }
     if !outcome.conflicts.is_empty() {
         return "nothing to do: you chose to keep what is there now".to_owned();
+    }
+    if !outcome.excepted.is_empty() {
+        return "nothing to do: you chose to leave all of it as it is".to_owned();
     }
     if !outcome.not_done.is_empty() && outcome.not_done.iter().all(|one| one.was_captured) {
         return "nothing was done: what is there now is left out by a rule, so only a rewind brings back what was there"
@@ -122,6 +127,7 @@ pub fn remarks(
     list(out, deleted_new, paths(&outcome.deleted_new));
     let leftovers = "done, but some of piton's temporary copies could not be removed";
     list(out, leftovers.into(), outcome.leftovers.iter().map(|left| leftover(left).into()).collect());
+    list(out, "left as it is, as you asked".into(), excepted(&outcome.excepted, &outcome.in_part).collect());
     let open = outcome.conflicts.iter().filter(|conflict| !conflict.decided);
     let open = open.map(|conflict| text![escape_view(&conflict.path), ": ", conflict.why.describe()]);
     list(out, "left as they are because of conflicts".into(), open.collect());

@@ -91,6 +91,7 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
         conflicts::say_ways(out, can_be_decided);
     }
     let shown = if around.whole { usize::MAX } else { room.lines(LONG_LIST / 4) };
+    out.list("Left as it is, as you asked:", excepted(&plan.excepted, &plan.in_part), shown);
     let along = plan.along.iter().map(|one| {
         let with = Text::new(Style::Dim, format!("(the same file as {})", escape_view(&one.with)));
         text![escape_view(&one.path), " ", with]
@@ -128,6 +129,13 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
         say_other_workspaces(out, plan.kind, &plan.other_workspaces);
     }
     all
+}
+
+/// What was taken out of a plan.
+pub(crate) fn excepted(whole: &[PathView], in_part: &[PathView]) -> impl ExactSizeIterator<Item = Text> {
+    let whole = whole.iter().map(|path| Text::from(escape_view(path)));
+    let in_part = in_part.iter().map(|path| Text::from(format!("{} (in part)", escape_view(path))));
+    whole.chain(in_part).collect::<Vec<_>>().into_iter()
 }
 
 /// `Undo turn 3 “make it blue”`, `Rewind to kmzqwxyl (2 min ago)`, `Redo: takes back the undo of turn 3`.

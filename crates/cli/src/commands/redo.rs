@@ -44,14 +44,16 @@ pub const EXAMPLES: [Example; 3] = [
 ];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
-    let mut workspace = Surroundings::read(global)?.open(console)?;
+    let surroundings = Surroundings::read(global)?;
+    let mut workspace = surroundings.open(console)?;
     let GoArgs { outside, interrupted, .. } = args.go;
-    let settle = args.settle.settle();
+    let settle = args.settle.settle(workspace.path(), &surroundings.here)?;
     let options = RedoOptions { operation: args.operation.clone(), settle, outside, interrupted };
     let mut command = match &args.operation {
         Some(id) => call("redo").with("--op", id),
         None => call("redo"),
     };
+    command = args.settle.said(command);
     if outside {
         command = command.arg("--outside");
     }

@@ -137,7 +137,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         across: args.across,
         carry: args.carry(),
         unsure: args.unsure,
-        settle: args.settle.settle(),
+        settle: args.settle.settle(workspace.path(), &surroundings.here)?,
         outside: args.go.outside,
         git: args.git,
         scope: scope.map(Into::into),
@@ -223,7 +223,7 @@ impl Args {
         RewindOptions {
             carry: self.carry(),
             unsure: self.unsure,
-            settle: self.settle.settle(),
+            settle: self.settle.elsewhere(),
             git: self.git,
             // The conversation is one, and goes back here.
             scope: Some(Scope::Code),
@@ -233,7 +233,7 @@ impl Args {
 
     /// The command as it was typed, but for what says how it goes: a hint adds to it, and must not mean more than it did.
     fn typed(&self) -> Call {
-        let mut typed = self.paths.said(call("rewind").arg(&self.target));
+        let mut typed = self.settle.said(self.paths.said(call("rewind").arg(&self.target)));
         if let Some(scope) = self.scope {
             typed = typed.with("--scope", Scope::from(scope).as_str());
         }

@@ -86,7 +86,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let mut workspace = surroundings.open(console)?;
     surroundings.say_earlier_turns(console, &workspace);
     args.paths.refuse_outside(args.go.outside)?;
-    let settle = args.settle.settle();
+    let settle = args.settle.settle(workspace.path(), &surroundings.here)?;
     if let Some(operation) = &args.operation {
         let GoArgs { outside, interrupted, .. } = args.go;
         let options = RedoOptions { operation: Some(operation.clone()), settle, outside, interrupted };
@@ -145,7 +145,7 @@ impl Args {
     /// The command as it was typed, but for what says how it goes: a hint adds to it.
     fn typed(&self) -> Call {
         let mut typed = self.words.iter().fold(call("undo"), Call::arg);
-        typed = self.paths.said(typed);
+        typed = self.settle.said(self.paths.said(typed));
         if let Some(since) = &self.since {
             typed = typed.with("--since", since);
         }

@@ -123,7 +123,7 @@ impl Locked<'_> {
             ..About::of(Cause::BeforeOperation)
         };
         let before = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
-        let unplanned = if noted.is_shown { self.unplanned(&trees, request, plan, &before)? } else { Vec::new() };
+        let unplanned = if noted.is_shown { self.unplanned(&trees, request, draft, &before)? } else { Vec::new() };
         let follows = match &request.returns {
             // What somebody did while the question stood is not in the moment that is returned to.
             Some(_) if !unplanned.is_empty() => before.id.clone(),
@@ -141,7 +141,7 @@ impl Locked<'_> {
             boot: clock::boot_id(),
             steps: plan.steps.clone(),
             folders: with_bits(&plan.folders, noted.bits),
-            moves: self.moves_of(&changes, &draft.moves, root),
+            moves: self.moves_of(&changes, &draft.moves, Some(root)),
             outside: draft.outside.steps.clone(),
             git: request.git_move().cloned(),
             conversation,
@@ -194,15 +194,16 @@ impl History {
         &self,
         trees: &Trees<'_>,
         request: &Request,
-        plan: &plan::Plan,
+        draft: &Draft,
         before: &Checkpoint,
     ) -> Result<Vec<WorkspacePath>, StoreError> {
         let (Aim::State(target) | Aim::StateWith { target, .. }) = &request.aim else { return Ok(Vec::new()) };
         let mut unplanned = Vec::new();
-        let steps = step_paths(plan);
+        let steps = step_paths(&draft.plan);
         for ChangedPath { path, .. } in before.owned.iter().flat_map(|owned| &owned.paths) {
             if !is_within_any(path, &steps)
                 && !request.fresh.contains(path)
+                && !draft.excepted.holds(path)
                 && path.is_in_scope(&request.paths)
                 && folder_at(trees, before.root, path)? != folder_at(trees, target.checkpoint.root, path)?
             {

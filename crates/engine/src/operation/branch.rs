@@ -23,6 +23,7 @@ use crate::view::{ChangedFile, ConversationOutcome, ConversationPlanView};
 use crate::workspace::{History, Workspace};
 
 /// A branch that is asked for by itself: files stay.
+#[derive(Clone)]
 pub(crate) struct BranchAsked {
     pub point: Point,
     pub terms: BranchTerms,
@@ -113,6 +114,7 @@ impl History {
             settle: Settle::default(),
             left_out: Vec::new(),
             hidden: Hidden::default(),
+            unseen: Vec::new(),
             remarks: Remarks::default(),
         })
     }

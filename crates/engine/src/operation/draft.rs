@@ -14,13 +14,16 @@ use piton_model::git::GitMove;
 use piton_model::inverse::{self, Conflict, Contents, Drafted, Inverse, Link};
 use piton_model::moves::Move;
 use piton_model::plan::{self, FolderMode, Layered, RootState, Undone};
-use piton_model::{ChangesAt, CheckpointId, Entry, ObjectId, OperationKind, SkipReason, WorkspacePath};
+use piton_model::{
+    ChangesAt, CheckpointId, Entry, Except, ObjectId, OperationKind, SkipReason, WorkspaceId, WorkspacePath,
+};
 use piton_store::{CheckpointRow, Reader, StoreError};
 
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::folder_at;
 use crate::operation::branch::{BranchAsked, ConversationPlan};
 use crate::operation::error::{OperationError, are_damaged};
+use crate::operation::except::Excepted;
 use crate::operation::git_restore::GitPlan;
 use crate::operation::left_out::{Hidden, is_missed};
 use crate::operation::outside::{OutsideChanges, OutsideDraft};
@@ -34,7 +37,10 @@ use crate::view::{
 use crate::workspace::{History, Standing};
 
 /// What an operation would do. Only the engine makes one, and only a plan can be carried out.
+#[derive(Clone)]
 pub struct Plan {
+    /// Of this workspace.
+    pub(crate) of: WorkspaceId,
     pub(crate) ask: Asked,
     pub(crate) request: Request,
     pub(crate) draft: Draft,
@@ -42,7 +48,7 @@ pub struct Plan {
     pub(crate) forced: Vec<WorkspacePath>,
     /// What differs, path by path.
     pub(crate) changes: Vec<Change>,
-    view: PlanView,
+    pub(crate) view: PlanView,
 }
 
 impl Plan {
@@ -63,9 +69,10 @@ impl Plan {
 }
 
 /// What is asked for, before anybody has looked at what is there.
+#[derive(Clone)]
 pub(crate) enum Asked {
     Rewind(Box<RewindAsked>),
-    Undo(UndoOptions),
+    Undo(Box<UndoOptions>),
     Redo(Box<RedoAsked>),
     Branch(Box<BranchAsked>),
 }
@@ -110,6 +117,16 @@ impl Asked {
             Self::Undo(options) => options.settle.partial,
             Self::Redo(asked) => asked.settle.partial,
             Self::Branch(_) => false,
+        }
+    }
+
+    /// Sets what somebody takes out of it. A branch has nothing that could be taken out.
+    pub(crate) fn except(&mut self, except: Except) {
+        match self {
+            Self::Rewind(asked) => asked.options.settle.except = except,
+            Self::Undo(options) => options.settle.except = except,
+            Self::Redo(asked) => asked.settle.except = except,
+            Self::Branch(_) => {}
         }
     }
 
@@ -160,6 +177,8 @@ pub(crate) struct Request {
     pub left_out: Vec<Undone>,
     /// What came after the moment that is returned to, and is out of sight now.
     pub hidden: Hidden,
+    /// What came into sight since the moment that is returned to, and stays with what is carried over.
+    pub unseen: Vec<WorkspacePath>,
     pub remarks: Remarks,
 }
 
@@ -198,13 +217,15 @@ pub(crate) struct Returns {
     pub from: Option<RootState>,
 }
 
-/// How conflicts are settled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What somebody decided about parts of a plan: conflicts, and what it shall leave as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settle {
     /// What to take where taking back does not go together with what was done since.
     pub conflicts: Option<Decision>,
     /// Go on with the rest while some conflicts are undecided; their paths stay as they are.
     pub partial: bool,
+    /// Paths and places that stay as they are.
+    pub except: Except,
 }
 
 /// What else is said of a plan.
@@ -241,6 +262,7 @@ pub(crate) struct Draft {
     /// Files that go to another path.
     pub moves: Vec<Move>,
     pub conflicts: Vec<Conflict>,
+    pub excepted: Excepted,
     pub outside: OutsideDraft,
     /// What ran when it was made.
     pub known: Known,
@@ -294,6 +316,12 @@ impl Draft {
 }
 
 impl Request {
+    /// Its paths, without those that only go along.
+    fn paths_asked(&self) -> Vec<WorkspacePath> {
+        let goes_along = |path: &WorkspacePath| self.remarks.along.iter().any(|one| one.path == *path);
+        self.paths.iter().filter(|path| !goes_along(path)).cloned().collect()
+    }
+
     /// Whether what is in conflict stays as it is: nobody decided, or so.
     fn leaves(&self, conflict: &Conflict) -> bool {
         !conflict.decided || self.settle.conflicts == Some(Decision::Ours)
@@ -303,7 +331,7 @@ impl Request {
     fn takes_back(&self, draft: &Draft, path: &WorkspacePath) -> bool {
         let in_conflict = draft.conflicts.iter().any(|conflict| self.leaves(conflict) && conflict.holds(path));
         let unknown = draft.plan.kept.iter().any(|(kept, _)| path.is_within(kept));
-        !in_conflict && !unknown
+        !in_conflict && !unknown && !draft.excepted.holds(path)
     }
 
     /// Where the repository goes, if anywhere.
@@ -321,7 +349,8 @@ impl Request {
             changes
         };
         let stays = draft.conflicts.iter().filter(|conflict| self.leaves(conflict)).flat_map(Conflict::paths);
-        let stays = stays.chain(draft.plan.kept.iter().map(|(path, _)| path)).cloned().chain(unplanned);
+        let stays = stays.chain(draft.plan.kept.iter().map(|(path, _)| path)).chain(draft.excepted.all());
+        let stays = stays.cloned().chain(unplanned);
         match &self.kind {
             OperationKind::Undo { changes } => {
                 let mut changes = with_fresh(changes);
@@ -329,11 +358,11 @@ impl Request {
                 changes.retain(|at| !at.paths.is_empty());
                 OperationKind::Undo { changes }
             }
-            OperationKind::Rewind { target, paths, kept, .. } => OperationKind::Rewind {
+            OperationKind::Rewind { target, paths, kept, left } => OperationKind::Rewind {
                 target: target.clone(),
                 paths: paths.clone(),
                 kept: kept.as_deref().map(with_fresh),
-                left: stays.collect(),
+                left: stays.chain(left.iter().cloned()).collect(),
             },
             OperationKind::Redo { of, gone, only, .. } => {
                 let mut gone = with_fresh(gone);
@@ -375,7 +404,8 @@ impl History {
             view.not_done = not_done(draft.plan.undone.iter().filter(|undone| !is_on_a_way(&ways, &undone.path)));
             // What becomes readable by its own bits is put back with them.
             view.restored.extend(ways.iter().filter(|way| is_undone(&draft.plan, way)).map(|way| (&way.path).into()));
-            let mut plan = Plan { ask, request, draft, forced, changes, view };
+            let of = self.record.id.clone();
+            let mut plan = Plan { of, ask, request, draft, forced, changes, view };
             if plan.ask.says_interrupted() {
                 plan.count_as_interrupted();
             }
@@ -406,6 +436,8 @@ impl History {
         Ok(PlanView {
             kind: request.kind.verb(),
             about: request.about.clone(),
+            id: None,
+            fingerprint: self.fingerprint(request, draft),
             operation: match &request.kind {
                 OperationKind::Redo { of, .. } => Some(of.clone()),
                 _ => None,
@@ -419,6 +451,8 @@ impl History {
             not_done: Vec::new(),
             merged: draft.merged.iter().map(PathView::from).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
+            excepted: draft.excepted.paths.iter().map(Into::into).collect(),
+            in_part: draft.excepted.in_part.iter().map(Into::into).collect(),
             along: request.remarks.along.iter().map(Into::into).collect(),
             unsure: request.remarks.unsure.clone(),
             unsure_back: request.remarks.unsure_back.clone(),
@@ -462,7 +496,7 @@ impl History {
         if self.lost_repository(request, seen, &draft)? {
             draft.plan.undone.push(Undone { path: WorkspacePath::root(), reason: SkipReason::GitFolder, known: None });
         }
-        draft.outside = self.draft_outside(&request.outside, request.settle)?;
+        draft.outside = self.draft_outside(&request.outside, &request.settle)?;
         Ok(draft)
     }
 
@@ -519,11 +553,12 @@ impl History {
         let decision = request.settle.conflicts;
         let lost = |path: &WorkspacePath| Undone { path: path.clone(), reason: SkipReason::Damaged, known: None };
         let mut damaged_there = Vec::new();
+        let excepted;
         let (drafted, scope) = match &request.aim {
             Aim::Nothing => return Ok(Draft::default()),
             Aim::State(target) => {
                 let target = target.checkpoint.root;
-                Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
+                Self::check_paths(trees, [&now.tree, &target.tree], &request.paths_asked())?;
                 let (target, new) = match request.settle.partial {
                     true => self.without_damaged(trees, now, target)?,
                     false => (target, NewTrees::new()),
@@ -545,7 +580,7 @@ impl History {
             }
             Aim::StateWith { target, carried } => {
                 let target = target.checkpoint.root;
-                Self::check_paths(trees, [&now.tree, &target.tree], &request.paths)?;
+                Self::check_paths(trees, [&now.tree, &target.tree], &request.paths_asked())?;
                 let mut carried = carried.clone();
                 let (target, new) = match request.settle.partial {
                     true => {
@@ -564,16 +599,15 @@ impl History {
                 }
                 drafted.new_trees.extend(new);
                 drafted.conflicts.extend(request.remarks.held_along.iter().cloned());
+                excepted = self.take_out(request, trees, &contents, now, &mut drafted)?;
                 let is_reached = |path: &WorkspacePath| path.is_in_scope(&request.paths);
-                loop {
-                    self.leave_conflicts(trees, &contents, now, decision, &mut drafted)?;
-                    // What stays in a conflict may stay without lines that stand elsewhere now.
-                    let lost = inverse::lines_lost(trees, &contents, now, &drafted, (&carried, &is_reached), decision)?;
-                    if lost.is_empty() {
-                        break;
-                    }
-                    drafted.conflicts.extend(lost);
-                }
+                self.leave_what_stays(
+                    (trees, &contents, now),
+                    (&carried, &is_reached),
+                    decision,
+                    &excepted,
+                    &mut drafted,
+                )?;
                 (drafted, &request.paths[..])
             }
             Aim::Without { changes, .. } => {
@@ -584,6 +618,11 @@ impl History {
                 };
                 let mut drafted = inverse::draft(trees, &contents, now, &changes, decision)?;
                 drafted.kept.extend(damaged);
+                excepted = self.take_out(request, trees, &contents, now, &mut drafted)?;
+                if !request.settle.except.is_empty() {
+                    let seen = (trees, &contents, now);
+                    self.leave_what_stays(seen, (&changes, &|_| true), decision, &excepted, &mut drafted)?;
+                }
                 (drafted, &[][..])
             }
         };
@@ -624,21 +663,68 @@ impl History {
             merged: drafted.merged,
             moves: drafted.moves,
             conflicts,
+            excepted,
             ..Draft::default()
         })
     }
 
-    /// Where an earlier moment and what is carried over to it do not go together, what is there now stays.
+    /// Puts back what stays as it is: what is in conflict, what was taken out of the plan, and what would take lines along that
+    /// then stand nowhere.
+    fn leave_what_stays(
+        &self,
+        (trees, contents, now): (&Trees<'_>, &NowAndThen<'_>, RootState),
+        (changes, is_reached): (&Inverse, &dyn Fn(&WorkspacePath) -> bool),
+        decision: Option<Decision>,
+        excepted: &Excepted,
+        drafted: &mut Drafted,
+    ) -> Result<(), StoreError> {
+        loop {
+            self.name_what_is_in_the_way(trees, now, decision, drafted)?;
+            self.leave_conflicts(trees, contents, now, decision, excepted, drafted)?;
+            // What stays may stay without lines that stand elsewhere now.
+            let lost = inverse::lines_lost(trees, contents, now, drafted, (changes, is_reached), decision)?;
+            if lost.is_empty() {
+                return Ok(());
+            }
+            drafted.conflicts.extend(lost);
+        }
+    }
+
+    /// Adds to conflicts the folders in whose place something else would come: what stays in one needs it.
+    fn name_what_is_in_the_way(
+        &self,
+        trees: &Trees<'_>,
+        now: RootState,
+        decision: Option<Decision>,
+        drafted: &mut Drafted,
+    ) -> Result<(), StoreError> {
+        let layered = Layered { over: &drafted.new_trees, under: trees };
+        for conflict in drafted.conflicts.iter_mut().filter(|conflict| conflict.stays(decision)) {
+            let mut ways = Vec::new();
+            for path in conflict.paths() {
+                ways.extend(replaced_folders(trees, now, &layered, drafted.root, path)?);
+            }
+            ways.retain(|way| !conflict.paths().any(|path| path == way));
+            ways.sort();
+            ways.dedup();
+            conflict.others.extend(ways);
+        }
+        Ok(())
+    }
+
+    /// Where an earlier moment and what is carried over to it do not go together, what is there now stays; so does what was taken
+    /// out of the plan.
     fn leave_conflicts(
         &self,
         trees: &Trees<'_>,
         contents: &NowAndThen<'_>,
         now: RootState,
         decision: Option<Decision>,
+        excepted: &Excepted,
         drafted: &mut Drafted,
     ) -> Result<(), StoreError> {
         let stays = drafted.conflicts.iter().filter(|conflict| conflict.stays(decision));
-        let open: Vec<_> = stays.flat_map(Conflict::paths).collect();
+        let open: Vec<_> = stays.flat_map(Conflict::paths).chain(&excepted.paths).chain(&excepted.unseen).collect();
         if open.is_empty() {
             return Ok(());
         }
@@ -744,6 +830,27 @@ impl Contents for NowAndThen<'_> {
             (Ok(None), _) => Err(io(std::io::Error::other("it changed while it was read"))),
         }
     }
+}
+
+/// The folders above a path that are there now and in whose place something else would come.
+pub(crate) fn replaced_folders<A: TreeSource<Error = StoreError>, B: TreeSource<Error = StoreError>>(
+    now_trees: &A,
+    now: RootState,
+    then_trees: &B,
+    then: RootState,
+    path: &WorkspacePath,
+) -> Result<Vec<WorkspacePath>, StoreError> {
+    let is_folder = |entry: &Option<Entry>| matches!(entry, Some(Entry::Folder { .. }));
+    let mut found = Vec::new();
+    let mut at = path.clone();
+    while let Some((above, _)) = at.split().filter(|(above, _)| !above.is_root()) {
+        let (here, aimed) = (folder_at(now_trees, now, &above)?, folder_at(then_trees, then, &above)?);
+        if is_folder(&here) && aimed.is_some() && !is_folder(&aimed) {
+            found.push(above.clone());
+        }
+        at = above;
+    }
+    Ok(found)
 }
 
 /// Whether what a plan was made from is still there.

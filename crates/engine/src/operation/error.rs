@@ -30,6 +30,21 @@ pub enum OperationError {
         /// Where.
         path: WorkspacePath,
     },
+    /// A plan that is no longer kept, or is another one than was shown.
+    #[error("this plan is no longer kept; nothing was changed")]
+    Expired,
+    /// What shall stay as it is would have stayed anyway.
+    #[error("this would not change `{}`, so there is nothing to leave out; nothing was changed", path.display())]
+    NotInPlan {
+        /// What was taken out.
+        path: WorkspacePath,
+    },
+    /// A place in a file that comes, goes, or is moved.
+    #[error("only the whole of `{}` can be left out; nothing was changed", path.display())]
+    OnlyWhole {
+        /// The file.
+        path: WorkspacePath,
+    },
     /// The same outside the workspace.
     #[error("{} changed after this plan was made; nothing was changed", path.display())]
     StaleOutside {

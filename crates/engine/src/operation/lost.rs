@@ -146,7 +146,7 @@ impl History {
 }
 
 /// Refuses to go on where changes are meant that cannot be turned round, unless the rest is wanted without them.
-pub(crate) fn refuse_lost(lost: &[WorkspacePath], settle: Settle) -> Result<(), OperationError> {
+pub(crate) fn refuse_lost(lost: &[WorkspacePath], settle: &Settle) -> Result<(), OperationError> {
     if lost.is_empty() || settle.partial {
         return Ok(());
     }

@@ -153,12 +153,13 @@ impl History {
         Ok(())
     }
 
-    /// The paths that a rewind of some paths is about: with those that files were moved from to them, or such a file would be
-    /// nowhere.
+    /// The paths that a rewind of some paths is about: with all paths of the files that were moved from or to them, or such a file
+    /// would be nowhere, or twice. A file that came after the target goes; unless it may be carried over to where its maker had it.
     pub(crate) fn with_other_halves(
         &self,
         target: &CheckpointRow,
         paths: &[WorkspacePath],
+        carries: bool,
         seen: &FolderNow<'_>,
     ) -> Result<(Vec<WorkspacePath>, Vec<Along>), OperationError> {
         let mut all = paths.to_vec();
@@ -167,28 +168,32 @@ impl History {
             return Ok((all, along));
         }
         let MovedSince { moved, .. } = self.moved_since(target.seq, |path| path.is_in_scope(paths), seen)?;
-        let ends = moved.ends();
+        let mut chains: Vec<Vec<WorkspacePath>> = Vec::new();
+        for chain in moved.chains(target.seq) {
+            let (Some(now), Some(first)) = (chain.first(), chain.last()) else { continue };
+            let then = match diff::lookup(&self.store, &target.checkpoint.root.tree, first) {
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => None,
+                found => found?,
+            };
+            let stands = diff::lookup(&seen.trees, &seen.now.tree, now)?;
+            let was_there = matches!(then, Some(Entry::File { .. }));
+            if matches!(stands, Some(Entry::File { .. })) && (was_there || carries) {
+                chains.push(chain);
+            }
+        }
         // What goes along may stand where another file was moved to.
         loop {
             let found = all.len();
-            for with in ends.iter().filter(|end| end.is_in_scope(&all)).collect::<Vec<_>>() {
-                let path = moved.path_then(with, target.seq);
-                let Some(path) = path.filter(|path| !path.is_in_scope(&all)) else { continue };
-                let then = match diff::lookup(&self.store, &target.checkpoint.root.tree, &path) {
-                    Err(StoreError::Damaged(_) | StoreError::Missing(_)) => None,
-                    found => found?,
-                };
-                let stands = diff::lookup(&seen.trees, &seen.now.tree, with)?;
-                if let (Some(Entry::File { .. }), Some(Entry::File { .. })) = (then, stands) {
-                    all.push(path.clone());
-                    along.push(Along { path, with: (*with).clone() });
-                }
+            for chain in &chains {
+                let Some(with) = chain.iter().find(|path| path.is_in_scope(&all)).cloned() else { continue };
+                let others: Vec<_> = chain.iter().filter(|path| !path.is_in_scope(&all)).cloned().collect();
+                along.extend(others.iter().map(|path| Along { path: path.clone(), with: with.clone() }));
+                all.extend(others);
             }
             if all.len() == found {
-                break;
+                return Ok((all, along));
             }
         }
-        Ok((all, along))
     }
 
     /// Which files were moved after a record. Contents that are not equal are compared only for files that are concerned.
@@ -296,7 +301,7 @@ impl History {
     }
 
     /// The files that an operation moves: those that are known, and others that its changes tell.
-    pub(crate) fn moves_of(&self, changes: &[Change], known: &[Move], root: &Root) -> Vec<Move> {
+    pub(crate) fn moves_of(&self, changes: &[Change], known: &[Move], root: Option<&Root>) -> Vec<Move> {
         let mut happened = Happened::default();
         for change in changes {
             happened.add(&change.path, change.before.clone(), change.after.clone());
@@ -313,7 +318,7 @@ impl History {
         if !happened.can_be_moves() {
             return known;
         }
-        let contents = NowAndThen { root: Some(root), store: &self.store };
+        let contents = NowAndThen { root, store: &self.store };
         let Paired { moves, .. } = pair(&contents, &happened, |_| true);
         known.into_iter().chain(moves).collect()
     }

@@ -30,7 +30,10 @@ use crate::workspace::{History, Workspace};
 impl Workspace {
     /// Carries out a plan that was shown. Refused where one of its paths changed since.
     pub fn carry_out(&mut self, plan: Plan) -> Result<OperationOutcome, OperationError> {
-        let Plan { ask, request, draft, forced, .. } = plan;
+        let Plan { of, ask, request, draft, forced, .. } = plan;
+        if of != self.record.id {
+            return Err(OperationError::Expired);
+        }
         self.operate(&ask, Some((request, draft, forced)))
     }
 
@@ -148,6 +151,8 @@ impl Workspace {
             not_done: not_done(draft.plan.undone.iter()),
             merged: draft.merged.iter().map(Into::into).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
+            excepted: draft.excepted.paths.iter().map(Into::into).collect(),
+            in_part: draft.excepted.in_part.iter().map(Into::into).collect(),
             git: request.git.as_ref().map(|plan| plan.view().clone()),
             git_stays: request.git_stays.clone(),
             conversation: None,

@@ -223,7 +223,7 @@ impl History {
     pub(crate) fn draft_outside(
         &self,
         changes: &OutsideChanges,
-        settle: Settle,
+        settle: &Settle,
     ) -> Result<OutsideDraft, OperationError> {
         if changes.is_empty() {
             return Ok(OutsideDraft::default());

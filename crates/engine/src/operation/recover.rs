@@ -501,6 +501,7 @@ impl Locked<'_> {
             settle: Settle::default(),
             left_out: Vec::new(),
             hidden: Hidden::default(),
+            unseen: Vec::new(),
             remarks: Remarks::default(),
         };
         let draft = Draft { plan, ..Draft::default() };

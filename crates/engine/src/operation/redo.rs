@@ -38,6 +38,7 @@ pub struct RedoOptions {
 }
 
 /// An operation to take back.
+#[derive(Clone)]
 pub(crate) struct RedoAsked {
     pub operation: Operation,
     /// The state before it.
@@ -81,7 +82,7 @@ impl History {
         // The row's: where the check found something else than the capture had read, it is the corrected one.
         let lost = StoreError::DamagedRecord { seq: row.seq };
         let before = self.store.checkpoint(&row.before)?.ok_or(lost)?;
-        let RedoOptions { settle, outside, interrupted, .. } = *options;
+        let RedoOptions { settle, outside, interrupted, .. } = options.clone();
         Ok(Asked::Redo(Box::new(RedoAsked { operation, before, only, settle, outside, interrupted })))
     }
 
@@ -97,11 +98,11 @@ impl History {
         let aim = if is_rest {
             let changes = self.inverse_of_operation(operation, before, only, seen)?;
             Aim::Without { changes, target: Some(before.clone()) }
-        } else if seen.now == operation.result {
+        } else if seen.now == operation.result && settle.except.is_empty() {
             // Nothing was done since: there is nothing to merge with.
             Aim::State(before.clone())
         } else if let Some((left, back)) = self.line_left(operation)? {
-            let (left, carried) = self.leave_line((left, back), before, seen, *settle)?;
+            let (left, carried) = self.leave_line((left, back), before, seen, settle)?;
             away = left;
             Aim::StateWith { target: before.clone(), carried }
         } else {
@@ -144,10 +145,12 @@ impl History {
             },
             touches_outside: asked.outside,
             fresh: away.fresh,
-            returns: (!is_rest).then(|| Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
-            settle: *settle,
+            returns: (!is_rest && settle.except.is_empty())
+                .then(|| Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
+            settle: settle.clone(),
             left_out: Vec::new(),
             hidden: Hidden::default(),
+            unseen: Vec::new(),
             remarks: away.remarks,
         })
     }
@@ -176,7 +179,7 @@ impl History {
         (left, back): (&SessionId, &SessionId),
         before: &CheckpointRow,
         seen: &FolderNow<'_>,
-        settle: Settle,
+        settle: &Settle,
     ) -> Result<(Away, Inverse), OperationError> {
         let back = self.lineage(back)?;
         let mut of_line = Vec::new();
@@ -233,7 +236,7 @@ impl History {
             let link = Link { after: change.after, before: change.before };
             taken.push(Taken { at, path: change.path, link });
         }
-        self.add_followed(&mut changes, taken, (Begin::Now, None), seen)?;
+        self.add_followed(&mut changes, taken, &[], (Begin::Now, None), seen)?;
         Ok(changes)
     }
 

@@ -58,7 +58,7 @@ pub struct RewindOptions {
     pub carry: Carry,
     /// Take what may be the user's as the session's: otherwise it is carried over.
     pub unsure: bool,
-    /// How conflicts are settled, where something is carried over.
+    /// How conflicts are settled, where something is carried over, and what stays as it is.
     pub settle: Settle,
     /// Put files outside the workspace that tools named back too.
     pub outside: bool,
@@ -71,6 +71,7 @@ pub struct RewindOptions {
 }
 
 /// A rewind that is asked for.
+#[derive(Clone)]
 pub(crate) struct RewindAsked {
     pub target: CheckpointRow,
     pub options: RewindOptions,
@@ -156,7 +157,7 @@ impl History {
             Some(Err(why)) => (None, Some(why.clone())),
             None => (None, None),
         };
-        let (paths, along) = self.with_other_halves(target, &options.paths, seen)?;
+        let (paths, along) = self.with_other_halves(target, &options.paths, options.carry.has_mine(), seen)?;
         let steps = self.store.steps_since(target.seq)?;
         // With only some paths, what lies elsewhere is not meant.
         let outside = if options.paths.is_empty() {
@@ -185,7 +186,19 @@ impl History {
                 && !is_meant(&change.owner)
                 && !change.owner.turn().is_some_and(|(of, turn)| is_in(conversation_of.as_ref(), of, turn))
         };
-        remarks.others = files(since.iter().filter(|change| is_others(change) && !is_kept(change)));
+        // Without a session everything is the user's own.
+        let unseen = match conversation_of {
+            Some(_) => self.came_into_sight(target, &since, &paths, seen)?,
+            None => Vec::new(),
+        };
+        let of_others = since.iter().filter(|change| is_others(change) && !is_kept(change));
+        let mut others: Vec<OwnedChange> = of_others.cloned().collect();
+        if !carries {
+            others.extend(self.moved_on(target, &others, &since, &paths, seen)?);
+            others.extend(unseen.iter().cloned());
+        }
+        remarks.others = files(&others);
+        let moved_out = self.moved_out(target, &since, &paths, seen)?;
         if !carries {
             remarks.held_along = held_along(&remarks, &options.paths);
         }
@@ -203,7 +216,7 @@ impl History {
             let (inverse, lost) = self.carried_of(&carried, &undone, target, &paths, seen)?;
             // Where nothing differs, nobody need know what of it would be carried over.
             let named = self.not_as_in(target, lost.clone(), seen);
-            refuse_lost(&named, options.settle)?;
+            refuse_lost(&named, &options.settle)?;
             carried.reverse();
             // What cannot be carried over stays as it is, and is no part of what is.
             let is_lost = |change: &OwnedChange| lost.iter().any(|lost| change.path.is_within(lost));
@@ -214,14 +227,15 @@ impl History {
             let undone: Vec<_> = undone.into_iter().map(|(change, _)| change).collect();
             // What stays taken back makes the files differ from the target too.
             let taken_back: Vec<OwnedChange> = undone.iter().map(taken_back).collect();
-            remarks.carried = files(carried.iter().chain(&taken_back));
+            let unseen = unseen.iter().filter(|_| !options.unsure);
+            remarks.carried = files(carried.iter().chain(&taken_back).chain(unseen));
             kept.iter_mut().for_each(|kept| kept.extend(by_checkpoint(&undone)));
             fresh.extend(carried.iter().filter(|c| c.found_at.is_none()).map(|c| c.path.clone()));
             Aim::StateWith { target: target.clone(), carried: inverse }
-        } else if options.paths.is_empty() {
+        } else if options.paths.is_empty() && options.settle.except.is_empty() {
             Aim::State(target.clone())
         } else {
-            // What is not asked for stays, perhaps without lines that stand in what is.
+            // What is not asked for, or taken out, stays, perhaps without lines that stand in what goes back.
             let mut carried = Inverse::default();
             let is_asked = |_, path: &WorkspacePath| path.is_in_scope(&paths);
             let earlier = self.changed_until(target.seq)?;
@@ -232,13 +246,13 @@ impl History {
             remarks.carried.extend(outside.carried);
             remarks.others_outside = outside.others;
         }
-        let is_whole = options.paths.is_empty() && !carries;
+        let is_whole = options.paths.is_empty() && options.settle.except.is_empty() && !carries;
         Ok(Request {
             kind: OperationKind::Rewind {
                 target: target.checkpoint.id.clone(),
                 paths: paths.clone(),
                 kept,
-                left: Vec::new(),
+                left: moved_out,
             },
             about: None,
             aim,
@@ -251,9 +265,13 @@ impl History {
             touches_outside: options.outside,
             fresh,
             returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
-            settle: options.settle,
+            settle: options.settle.clone(),
             left_out: Vec::new(),
             hidden,
+            unseen: match carries && !options.unsure {
+                true => unseen.into_iter().map(|change| change.path).collect(),
+                false => Vec::new(),
+            },
             remarks,
         })
     }

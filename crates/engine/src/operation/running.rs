@@ -242,7 +242,7 @@ impl History {
     /// # Errors
     /// Where the store refuses.
     pub fn running_at_undo(&self, options: &UndoOptions) -> Result<Vec<RunningView>, OperationError> {
-        Ok(self.running(&Asked::Undo(options.clone()))?.views())
+        Ok(self.running(&Asked::Undo(Box::new(options.clone())))?.views())
     }
 
     /// The same for a redo.

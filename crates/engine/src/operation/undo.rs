@@ -35,14 +35,14 @@ pub struct UndoOptions {
 impl Workspace {
     /// Plans and undoes in one go, under the lock.
     pub fn undo_now(&mut self, options: &UndoOptions) -> Result<OperationOutcome, OperationError> {
-        self.operate(&Asked::Undo(options.clone()), None)
+        self.operate(&Asked::Undo(Box::new(options.clone())), None)
     }
 }
 
 impl History {
     /// Plans an undo, for showing. Has no side effect.
     pub fn plan_undo(&self, options: &UndoOptions) -> Result<Plan, OperationError> {
-        self.plan(Asked::Undo(options.clone()))
+        self.plan(Asked::Undo(Box::new(options.clone())))
     }
 
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &FolderNow<'_>) -> Result<Request, OperationError> {
@@ -50,7 +50,7 @@ impl History {
         let Chosen { changes, begins, along, unsure, unsure_back, mut stuck, .. } = chosen;
         let Chosen { commands, about, outside, elsewhere, left_out, unknown, .. } = chosen;
         let (inverse, lost) = self.inverse_of(&changes, begins, seen)?;
-        refuse_lost(&lost, options.settle)?;
+        refuse_lost(&lost, &options.settle)?;
         stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
         Ok(Request {
@@ -66,9 +66,10 @@ impl History {
             outside,
             touches_outside: options.outside,
             returns: None,
-            settle: options.settle,
+            settle: options.settle.clone(),
             left_out,
             hidden: Hidden::default(),
+            unseen: Vec::new(),
             remarks: Remarks { along, unsure, unsure_back, stuck, commands, elsewhere, unknown, ..Remarks::default() },
         })
     }
@@ -82,7 +83,7 @@ impl History {
         seen: &FolderNow<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let changes: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
-        self.links_of(&changes, seen, (Begin::Now, begins), Vec::new())
+        self.links_of(&changes, &[], seen, (Begin::Now, begins), Vec::new())
     }
 
     /// Some changes, given oldest first, as they were made, to be carried over to an earlier moment: for each what was there
@@ -100,12 +101,13 @@ impl History {
         acts.extend(undone.iter().map(|(change, at)| Act { change, at: *at, is_undoing: true }));
         acts.sort_by_key(|act| act.at);
         let unknown = self.unknown_since(then, paths, seen)?;
-        self.links_of(&acts, seen, (Begin::Then(then.seq), None), unknown)
+        self.links_of(&acts, paths, seen, (Begin::Then(then.seq), None), unknown)
     }
 
     fn links_of(
         &self,
         acts: &[Act<'_>],
+        scope: &[WorkspacePath],
         seen: &FolderNow<'_>,
         (begin, begins): (Begin, Option<SeqNumber>),
         mut lost: Vec<WorkspacePath>,
@@ -170,7 +172,7 @@ impl History {
         }
         // With an older or newer change of the same file alone, it would be neither as before nor as after.
         taken.retain(|one| !lost.iter().any(|lost| one.path.is_within(lost)));
-        self.add_followed(&mut inverse, taken, (begin, begins), seen)?;
+        self.add_followed(&mut inverse, taken, scope, (begin, begins), seen)?;
         let mut more = Vec::new();
         inverse.retain_trails(|trail| {
             let paths = trail.paths();
@@ -184,11 +186,13 @@ impl History {
         Ok((inverse, lost))
     }
 
-    /// Adds changes, in the order in which they are made, each file that was moved by its trail.
+    /// Adds changes, in the order in which they are made, each file that was moved by its trail. Where they are carried over to an
+    /// earlier moment, all others in the scope go.
     pub(crate) fn add_followed(
         &self,
         inverse: &mut Inverse,
         taken: Vec<Taken>,
+        scope: &[WorkspacePath],
         (begin, begins): (Begin, Option<SeqNumber>),
         seen: &FolderNow<'_>,
     ) -> Result<(), OperationError> {
@@ -207,7 +211,8 @@ impl History {
         let chosen: HashSet<(SeqNumber, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
         let earlier = self.changed_until(since)?;
         if let Begin::Then(then) = begin {
-            inverse.altered(moved.altered(then, &earlier, |at, path| !chosen.contains(&(at, path))));
+            let goes = |at, path: &WorkspacePath| path.is_in_scope(scope) && !chosen.contains(&(at, path));
+            inverse.altered(moved.altered(then, &earlier, goes));
         } else {
             let source = |one: &Taken| moved.source(one.at, &one.path, one.link.after.as_ref());
             taken.iter().filter_map(source).for_each(|source| inverse.source(source));

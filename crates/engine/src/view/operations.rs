@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use piton_model::content::Clash;
 use piton_model::inverse::{Conflict, Why};
-use piton_model::{CheckpointId, OperationId, OperationVerb, StepRef, Timestamp, WorkspacePath};
+use piton_model::{CheckpointId, ObjectId, OperationId, OperationVerb, PlanId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{OperationRow, OperationState};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,11 @@ pub struct PlanView {
     /// What is taken back, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
+    /// Names the plan where it is kept for an answer; no other process knows it, and for ten minutes at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<PlanId>,
+    /// The hash of all that it would do: two plans that have the same do the same.
+    pub fingerprint: ObjectId,
     /// The operation that a redo takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
@@ -46,6 +51,12 @@ pub struct PlanView {
     pub merged: Vec<PathView>,
     /// Paths where taking back does not go together with what is there now: nothing is done while any is undecided.
     pub conflicts: Vec<ConflictView>,
+    /// Paths that were taken out of the plan, and what must stay with them: they stay as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excepted: Vec<PathView>,
+    /// Files of which some places were taken out of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_part: Vec<PathView>,
     /// Paths that nobody named and that go along: the other half of a move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<AlongView>,
@@ -258,6 +269,12 @@ pub struct OperationOutcome {
     /// Left as they were, or decided as asked, because taking back does not go together with what was done since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ConflictView>,
+    /// Paths that were taken out of the plan, and what had to stay with them: they stayed as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excepted: Vec<PathView>,
+    /// Files of which some places were taken out of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_part: Vec<PathView>,
     /// Where the repository went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitPlanView>,

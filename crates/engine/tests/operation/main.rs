@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod crash;
+mod except;
 mod filesystems;
 mod full_disk;
 mod git_restore;
@@ -15,4 +16,5 @@ mod outside;
 mod property;
 mod recovery;
 mod running;
+mod taken_from_others;
 mod writers;

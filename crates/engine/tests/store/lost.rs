@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use piton_engine::model::Except;
 use piton_engine::model::WorkspacePath;
 use piton_engine::view::{OperationStatus, Unknown};
 use piton_engine::{
@@ -12,7 +13,7 @@ use piton_host::fail;
 use piton_testkit::{Agent, World};
 use rusqlite::Connection;
 
-const PARTIAL: Settle = Settle { conflicts: None, partial: true };
+const PARTIAL: Settle = Settle { conflicts: None, partial: true, except: Except::NOTHING };
 
 /// The store's folder, found without opening the workspace, which would end what is pending.
 fn store(world: &World) -> PathBuf {

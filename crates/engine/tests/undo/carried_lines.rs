@@ -1,13 +1,14 @@
 //! Lines of others that an agent carried from one file to another, at once or in several steps, are never nowhere.
 
+use piton_engine::model::Except;
 use piton_engine::model::WorkspacePath;
 use piton_engine::model::content::Decision;
 use piton_engine::model::inverse::Why;
 use piton_engine::{Carry, RewindOptions, Settle, UndoOptions};
 use piton_testkit::{Agent, World, undo_of};
 
-const PARTIAL: Settle = Settle { conflicts: None, partial: true };
-const OURS: Settle = Settle { conflicts: Some(Decision::Ours), partial: false };
+const PARTIAL: Settle = Settle { conflicts: None, partial: true, except: Except::NOTHING };
+const OURS: Settle = Settle { conflicts: Some(Decision::Ours), partial: false, except: Except::NOTHING };
 const PRECIOUS: &str = "def precious(x):\n    return x * 42 + 17\n";
 
 fn numbered(name: &str, count: usize) -> String {
@@ -52,7 +53,7 @@ fn assert_kept(world: &World, turn: &str, expected: &str) {
     assert!(world.open().undo_now(&undo_of(turn)).is_err());
     world.assert_is(&here);
     for settle in [PARTIAL, OURS] {
-        let _ = world.open().undo_now(&UndoOptions { settle, ..undo_of(turn) });
+        let _ = world.open().undo_now(&UndoOptions { settle: settle.clone(), ..undo_of(turn) });
         assert!(!holders(world).is_empty());
         let options = RewindOptions { carry: Carry::Mine, settle, ..RewindOptions::default() };
         let _ = world.open().rewind_now(turn, &options);

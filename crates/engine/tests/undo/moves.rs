@@ -1,5 +1,6 @@
 //! Files that were moved are followed: what somebody wrote in one is never lost, and is never put into another.
 
+use piton_engine::model::Except;
 use piton_engine::model::WorkspacePath;
 use piton_engine::model::content::Decision;
 use piton_engine::model::inverse::Why;
@@ -7,7 +8,7 @@ use piton_engine::view::{OperationOutcome, PlanView};
 use piton_engine::{Carry, Choice, OperationError, RewindOptions, Settle, UndoOptions};
 use piton_testkit::{Agent, World, undo_of};
 
-const PARTIAL: Settle = Settle { conflicts: None, partial: true };
+const PARTIAL: Settle = Settle { conflicts: None, partial: true, except: Except::NOTHING };
 
 fn undo(world: &World, options: &UndoOptions) -> OperationOutcome {
     let outcome = world.open().undo_now(options).unwrap_or_else(|e| panic!("{options:?}: {e}"));

@@ -252,7 +252,10 @@ fn a_conflict_writes_nothing_until_it_is_decided() {
     let error = undo_error(&world, &undo_of("t1"));
     assert!(matches!(&error, OperationError::Conflict(all) if all.len() == 1), "{error}");
 
-    let settle = |conflicts, partial| UndoOptions { settle: Settle { conflicts, partial }, ..undo_of("t1") };
+    let settle = |conflicts, partial| UndoOptions {
+        settle: Settle { conflicts, partial, ..Settle::default() },
+        ..undo_of("t1")
+    };
     let with = |settle: &UndoOptions| world.open().undo_now(settle).unwrap();
     with(&settle(None, true));
     assert_eq!((world.read("b"), world.read("a").contains("user")), ("b\n".into(), true));
@@ -529,7 +532,9 @@ fn what_a_turn_made_beside_a_folder_that_must_stay_is_taken_back() {
 }
 
 fn redo_with(world: &World, conflicts: Option<Decision>, partial: bool) -> Result<OperationOutcome, OperationError> {
-    world.open().redo_now(&RedoOptions { settle: Settle { conflicts, partial }, ..RedoOptions::default() })
+    world
+        .open()
+        .redo_now(&RedoOptions { settle: Settle { conflicts, partial, ..Settle::default() }, ..RedoOptions::default() })
 }
 
 #[test]
@@ -614,7 +619,7 @@ fn the_rest_of_a_redo_leaves_what_was_undone_in_between() {
     world.write("a", "mine\n");
     redo_with(&world, None, true).unwrap();
     undo(&world, "t2");
-    let settle = Settle { conflicts: Some(Decision::Theirs), partial: false };
+    let settle = Settle { conflicts: Some(Decision::Theirs), partial: false, ..Settle::default() };
     let rest = RedoOptions { operation: Some(rewound.to_string()), settle, ..RedoOptions::default() };
     world.open().redo_now(&rest).unwrap();
     assert_eq!((world.read("a"), world.read("b")), ("2\n".into(), "1\n".into()));

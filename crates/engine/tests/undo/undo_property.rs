@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use piton_engine::model::Except;
 use piton_engine::model::content::Decision;
 use piton_engine::{
     Carry, Choice, ChosenError, OperationError, RedoOptions, RewindOptions, Settle, UndoOptions, Which, Workspace,
@@ -158,11 +159,11 @@ fn play_anything(world: &World, agents: &[Agent<'_>; 2], parts: &[Part]) -> Vec<
 }
 
 const SETTLES: [Settle; 4] = [
-    Settle { conflicts: None, partial: true },
-    Settle { conflicts: Some(Decision::Ours), partial: false },
-    Settle { conflicts: Some(Decision::Theirs), partial: false },
+    Settle { conflicts: None, partial: true, except: Except::NOTHING },
+    Settle { conflicts: Some(Decision::Ours), partial: false, except: Except::NOTHING },
+    Settle { conflicts: Some(Decision::Theirs), partial: false, except: Except::NOTHING },
     // Not everything can have markers.
-    Settle { conflicts: Some(Decision::Markers), partial: true },
+    Settle { conflicts: Some(Decision::Markers), partial: true, except: Except::NOTHING },
 ];
 
 /// Undoes a turn, settling conflicts where there are any; whether anything was done.
@@ -172,7 +173,7 @@ fn undo_somehow(world: &World, options: impl Fn(Settle) -> UndoOptions, settle: 
     let result = match undo(&mut workspace, &options(Settle::default())) {
         Some(Err(OperationError::Conflict(_))) => {
             same(world, &before, when);
-            undo(&mut workspace, &options(SETTLES[settle % SETTLES.len()]))
+            undo(&mut workspace, &options(SETTLES[settle % SETTLES.len()].clone()))
         }
         result => result,
     };

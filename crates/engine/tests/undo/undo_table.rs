@@ -314,7 +314,8 @@ impl Case<'_> {
 
 fn of_turn(conflicts: Option<Decision>) -> UndoOptions {
     let what = Some(Which::Places(vec![(1, None)]));
-    let (choice, settle) = (Choice { what, ..Choice::default() }, Settle { conflicts, partial: false });
+    let (choice, settle) =
+        (Choice { what, ..Choice::default() }, Settle { conflicts, partial: false, ..Settle::default() });
     UndoOptions { choice, settle, ..UndoOptions::default() }
 }
 

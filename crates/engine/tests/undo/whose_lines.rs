@@ -69,6 +69,8 @@ struct Play<'w> {
     clipboards: [(String, Vec<String>); 3],
     /// The files that each line ever stood in.
     stood: BTreeMap<String, BTreeSet<String>>,
+    /// The files as the last capture found them, each by where it is now.
+    captured: BTreeMap<String, Vec<String>>,
     /// Whether a conflict was decided, so that a file may have lines of what was taken back.
     is_marked: bool,
     told: Vec<String>,
@@ -202,6 +204,27 @@ impl Play<'_> {
         }
     }
 
+    /// Notes a move: a file that is hardly like what was captured of it is another one at its new place, and so may be one that
+    /// has a twin.
+    fn moved(&mut self, who: Who, from: &str, to: &str) {
+        let Some(was) = self.captured.remove(from) else { return };
+        let is = self.read(to);
+        let alike = |other: &[String], tenths: usize| {
+            let common = is.iter().filter(|line| other.contains(line)).count();
+            10 * 2 * common >= tenths * (other.len() + is.len())
+        };
+        // Of files that are alike, either may have been moved.
+        if !alike(&was, 6) || self.captured.values().any(|other| alike(other, 5)) {
+            self.carried(who, &is);
+        }
+        self.captured.insert(to.to_owned(), was);
+    }
+
+    /// Notes what a capture finds.
+    fn captures(&mut self) {
+        self.captured = self.files().into_iter().map(|path| (path.clone(), self.read(&path))).collect();
+    }
+
     fn files(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut folders = vec![String::new()];
@@ -269,6 +292,7 @@ impl Play<'_> {
                     self.world.write(&to, text + &line);
                     edited = " and edits it";
                 }
+                self.moved(who, &path, &to);
                 format!("moves {path} to {to}{edited}")
             }
             (12, Some(path)) => {
@@ -362,6 +386,7 @@ fn session(seed: u64) {
         carriers: BTreeMap::new(),
         clipboards: Default::default(),
         stood: BTreeMap::new(),
+        captured: BTreeMap::new(),
         is_marked: false,
         told: Vec::new(),
     };
@@ -427,6 +452,7 @@ fn part(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) {
     };
     let agent = &agents[n];
     agent.prompt("go");
+    play.captures();
     play.turns[n] += 1;
     let steps = 1 + play.dice.below(2);
     for _ in 0..steps {
@@ -436,6 +462,7 @@ fn part(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) {
         agent.step(if named.is_empty() { "Bash" } else { "Edit" }, named, |_| {
             (0..acts).for_each(|_| play.act(who));
         });
+        play.captures();
     }
     agent.end_turn();
 }
@@ -528,13 +555,13 @@ fn operation(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> bool {
     let Some((mut asked, told, taken)) = asked(play, agents) else { return false };
     let settles = [
         Settle::default(),
-        Settle { conflicts: None, partial: true },
-        Settle { conflicts: Some(Decision::Ours), partial: false },
-        Settle { conflicts: Some(Decision::Theirs), partial: false },
-        Settle { conflicts: Some(Decision::Markers), partial: true },
+        Settle { conflicts: None, partial: true, ..Settle::default() },
+        Settle { conflicts: Some(Decision::Ours), partial: false, ..Settle::default() },
+        Settle { conflicts: Some(Decision::Theirs), partial: false, ..Settle::default() },
+        Settle { conflicts: Some(Decision::Markers), partial: true, ..Settle::default() },
     ];
-    let settle = *play.dice.one_of(&settles);
-    asked.settle(settle);
+    let settle = play.dice.one_of(&settles).clone();
+    asked.settle(settle.clone());
     play.told.push(format!("{told} {settle:?}"));
     let world = play.world;
     let before = world.snapshot();
@@ -557,6 +584,7 @@ fn operation(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) -> bool {
         Err(error) => panic!("{error}\n{}", play.story()),
     };
     assert!(outcome.verified, "{outcome:?}\n{}", play.story());
+    play.captures();
     let after = world.snapshot();
     check_preview(&plan, &outcome, &before, &after, play);
     let has = lines_of(&after, play);

@@ -52,7 +52,15 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             is_asked || trail_of(path).is_some_and(|number| !stays.trails.contains_key(&number))
         };
         let read = |path: &WorkspacePath, blob: &ObjectId| self.content(path, blob);
-        let looked = Looked { source: self.source, now, drafted: &self.out, is_reached: &|_| true, read: &read };
+        let moved_from = |path: &WorkspacePath| inverse.trails[trail_of(path)?].paths_but(path).pop();
+        let looked = Looked {
+            source: self.source,
+            now,
+            drafted: &self.out,
+            is_reached: &|_| true,
+            came_from_elsewhere: arrived(&inverse.altered, moved_from),
+            read: &read,
+        };
         for (path, other) in looked.homeless(&inverse.altered, may_stay)? {
             if self.decision == Some(Decision::Theirs) {
                 let conflict = Conflict::open(path, Why::Lines);
@@ -87,7 +95,14 @@ pub fn lines_lost<S: TreeSource, C: Contents<Error = S::Error>>(
         Some(bytes) => Ok(bytes.clone()),
         None => contents.content(homes.get(blob).copied().unwrap_or(path), blob),
     };
-    let looked = Looked { source, now, drafted, is_reached, read: &read };
+    let moved_from = |path: &WorkspacePath| {
+        let since = carried.since.iter().find(|one| one.to == *path).map(|one| one.from.clone());
+        let mut trails =
+            carried.trails.iter().filter(|trail| trail.begins.as_ref() == Some(path) || trail.now == *path);
+        since.or_else(|| trails.find_map(|trail| trail.paths_but(path).pop()))
+    };
+    let came_from_elsewhere = arrived(&carried.altered, moved_from);
+    let looked = Looked { source, now, drafted, is_reached, came_from_elsewhere, read: &read };
     let is_known = |path: &WorkspacePath| drafted.conflicts.iter().any(|conflict| conflict.holds(path));
     let found = looked.homeless(&carried.altered, |path| !is_known(path))?;
     let conflict = |(path, other)| Conflict {
@@ -108,6 +123,8 @@ struct Looked<'a, S: TreeSource> {
     drafted: &'a Drafted,
     /// Whether a path gets its drafted state; all others stay.
     is_reached: &'a dyn Fn(&WorkspacePath) -> bool,
+    /// Paths whose file came from another path, with that: lines that left such a path may have been another file's.
+    came_from_elsewhere: BTreeMap<WorkspacePath, WorkspacePath>,
     read: &'a Read<'a, S::Error>,
 }
 
@@ -142,7 +159,8 @@ impl<S: TreeSource> Looked<'_, S> {
         let mut missing: Vec<(&WorkspacePath, Lines)> = Vec::new();
         for (path, all) in by_path.iter().take(MOST) {
             let mut lost = self.lost(path, all)?;
-            lost.retain(|line| goes.iter().any(|(other, lines)| other != path && lines.contains(line)));
+            let is_other = |other: &WorkspacePath| other != *path || self.came_from_elsewhere.contains_key(path);
+            lost.retain(|line| goes.iter().any(|(other, lines)| is_other(other) && lines.contains(line)));
             if !lost.is_empty() {
                 missing.push((path, lost));
             }
@@ -163,9 +181,12 @@ impl<S: TreeSource> Looked<'_, S> {
         self.without_unchanged(&by_path, &mut missing);
         let mut found = Vec::new();
         for (path, goes) in &goes {
-            let came_from = |(other, lost): &&(&WorkspacePath, Lines)| other != path && tells(lost.intersection(goes));
+            let is_other = |other: &WorkspacePath| other != *path || self.came_from_elsewhere.contains_key(path);
+            let came_from =
+                |(other, lost): &&(&WorkspacePath, Lines)| is_other(other) && tells(lost.intersection(goes));
             if let Some((other, _)) = missing.iter().find(came_from) {
-                found.push(((*path).clone(), (*other).clone()));
+                let from = if other == path { self.came_from_elsewhere.get(path) } else { Some(*other) };
+                found.push(((*path).clone(), from.unwrap_or(other).clone()));
             }
         }
         Ok(found)
@@ -215,8 +236,10 @@ impl<S: TreeSource> Looked<'_, S> {
         if is_back {
             return Ok(lost);
         }
+        // Where another file came in the place of one, the lines of that one are in a file that is not theirs.
+        let is_moved = self.came_from_elsewhere.contains_key(path);
         for one in all.iter().filter(is_theirs).take(MOST) {
-            let is = self.lines_of(path, one.is.as_ref());
+            let is = if is_moved { Lines::new() } else { self.lines_of(path, one.is.as_ref()) };
             lost.extend(self.lines_of(path, one.was.as_ref()).into_iter().filter(|line| !is.contains(line)));
         }
         if !lost.is_empty() {
@@ -291,6 +314,25 @@ fn weight(line: &[u8]) -> usize {
 
 fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80
+}
+
+/// The paths of some changes whose file came from another one, with that: it is known as moved, or its content left that path.
+fn arrived(
+    altered: &[Altered],
+    moved_from: impl Fn(&WorkspacePath) -> Option<WorkspacePath>,
+) -> BTreeMap<WorkspacePath, WorkspacePath> {
+    let blob = |entry: &Option<Entry>| entry.as_ref().and_then(blob_of);
+    let mut left: HashMap<ObjectId, BTreeSet<&WorkspacePath>> = HashMap::new();
+    for one in altered.iter().filter(|one| blob(&one.was) != blob(&one.is)) {
+        if let Some(was) = blob(&one.was) {
+            left.entry(was).or_default().insert(&one.path);
+        }
+    }
+    let came = |one: &Altered| {
+        let from = blob(&one.is).and_then(|is| left.get(&is)?.iter().find(|path| ***path != one.path));
+        Some((one.path.clone(), from.map(|path| (*path).clone()).or_else(|| moved_from(&one.path))?))
+    };
+    altered.iter().filter_map(came).collect()
 }
 
 fn blob_of(entry: &Entry) -> Option<ObjectId> {

@@ -65,7 +65,15 @@ impl From<OperationError> for Failure {
         let log = || text![call("log"), " lists the checkpoints to rewind to"];
         match error {
             OperationError::Target(error) => error.into(),
-            OperationError::Stale { .. } => Self::user(Code::Stale, text),
+            OperationError::Stale { .. } | OperationError::Expired => Self::user(Code::Stale, text),
+            OperationError::NotInPlan { .. } => Self::user(Code::NotInPlan, text).hint(text![
+                flag("--preview"),
+                " shows what would change, and ",
+                flag("--except"),
+                " takes paths out of that"
+            ]),
+            OperationError::OnlyWhole { .. } => Self::user(Code::NotInPlan, text)
+                .hint("a place of a file can be left out where the file stays and changes"),
             OperationError::OtherFolder { .. } => Self::user(Code::OtherFolder, text),
             OperationError::Conflict(_) => Self::user(Code::Conflict, text),
             OperationError::Running(_) => Self::user(Code::Running, text),

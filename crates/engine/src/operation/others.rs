@@ -1,0 +1,156 @@
+//! What a rewind would take of others, beyond what is recorded at the very paths that it changes: files that were moved on,
+//! lines that were carried elsewhere, and what only came into sight.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use piton_model::diff::{self, ChangeKind};
+use piton_model::edit::NewTrees;
+use piton_model::inverse::{self, Drafted, Inverse};
+use piton_model::ownership::Owner;
+use piton_model::{Entry, WorkspacePath};
+use piton_store::{CheckpointRow, OperationState, StoreError};
+
+use crate::history::changes::OwnedChange;
+use crate::operation::draft::{FolderNow, NowAndThen};
+use crate::operation::error::OperationError;
+use crate::operation::moves::MovedSince;
+use crate::workspace::History;
+
+impl History {
+    /// Where the edits of others stand now: some changes since the target, given newest first, at the paths to which their files
+    /// were moved since, and the files that lines of theirs were carried to.
+    pub(crate) fn moved_on(
+        &self,
+        target: &CheckpointRow,
+        others: &[OwnedChange],
+        since: &[OwnedChange],
+        paths: &[WorkspacePath],
+        seen: &FolderNow<'_>,
+    ) -> Result<Vec<OwnedChange>, OperationError> {
+        if others.is_empty() {
+            return Ok(Vec::new());
+        }
+        let at: HashSet<&WorkspacePath> = others.iter().map(|change| &change.path).collect();
+        let moved = self.moved_since(target.seq, |path| at.contains(path), seen)?;
+        let mut found = Vec::new();
+        for change in others.iter().filter(|change| change.kind != ChangeKind::Deleted) {
+            if let Some(path) = moved.moved.path_now(&change.path, change.seq()).filter(|path| *path != change.path) {
+                found.push(OwnedChange { path, ..change.clone() });
+            }
+        }
+        let known: BTreeSet<&WorkspacePath> = found.iter().chain(others).map(|change| &change.path).collect();
+        let carried = self.carried_lines(target, &moved, others, paths, seen)?;
+        let carried = carried.into_iter().filter(|(path, _)| !known.contains(path));
+        // Whose lines they were, the changes of the file tell that they came from.
+        let whose = |from: &WorkspacePath| others.iter().find(|change| change.path == *from).or(others.first());
+        let lines: Vec<OwnedChange> = carried
+            .filter_map(|(path, from)| {
+                let kind = since.iter().find(|change| change.path == path).map_or(ChangeKind::Modified, |one| one.kind);
+                Some(OwnedChange { path, kind, found_at: None, ..whose(&from)?.clone() })
+            })
+            .collect();
+        found.extend(lines);
+        Ok(found)
+    }
+
+    /// The files from which lines of others would go that then stand nowhere, each with the file that the lines came from.
+    fn carried_lines(
+        &self,
+        target: &CheckpointRow,
+        moved: &MovedSince,
+        others: &[OwnedChange],
+        paths: &[WorkspacePath],
+        seen: &FolderNow<'_>,
+    ) -> Result<Vec<(WorkspacePath, WorkspacePath)>, OperationError> {
+        let of_others: HashSet<(u64, &WorkspacePath)> =
+            others.iter().map(|change| (change.seq(), &change.path)).collect();
+        let earlier = self.changed_until(target.seq)?;
+        let mut going = Inverse::default();
+        let goes = |at, path: &WorkspacePath| path.is_in_scope(paths) && !of_others.contains(&(at, path));
+        going.altered(moved.altered(target.seq, &earlier, goes));
+        let drafted = Drafted {
+            root: target.checkpoint.root,
+            new_trees: NewTrees::new(),
+            new_blobs: HashMap::new(),
+            merged: Vec::new(),
+            moves: Vec::new(),
+            conflicts: Vec::new(),
+            kept: Vec::new(),
+            unknown: Vec::new(),
+        };
+        let contents = NowAndThen { root: seen.root, store: &self.store };
+        let is_reached = |path: &WorkspacePath| path.is_in_scope(paths);
+        let lost = inverse::lines_lost(&seen.trees, &contents, seen.now, &drafted, (&going, &is_reached), None);
+        let lost = match lost {
+            // What is damaged is named by itself.
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Vec::new(),
+            lost => lost?,
+        };
+        let pair = |conflict: inverse::Conflict| Some((conflict.path, conflict.others.into_iter().next()?));
+        Ok(lost.into_iter().filter_map(pair).collect())
+    }
+
+    /// Files that are there now and were not at the target, and whose coming no checkpoint found: a rule left them out until it
+    /// was taken back. No tool is known to have made them, so they count as the user's.
+    pub(crate) fn came_into_sight(
+        &self,
+        target: &CheckpointRow,
+        since: &[OwnedChange],
+        paths: &[WorkspacePath],
+        seen: &FolderNow<'_>,
+    ) -> Result<Vec<OwnedChange>, OperationError> {
+        let then = target.checkpoint.root;
+        let changes = match diff::root_changes(&seen.trees, Some(&then), Some(&seen.now)) {
+            // What is damaged is named by itself.
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => return Ok(Vec::new()),
+            changes => changes?,
+        };
+        let is_content = |entry: &Option<Entry>| matches!(entry, Some(Entry::File { .. } | Entry::Symlink { .. }));
+        let known: HashSet<&WorkspacePath> = since.iter().map(|change| &change.path).collect();
+        let mut came: Vec<WorkspacePath> = Vec::new();
+        for change in changes {
+            let is_new = change.before.is_none() && is_content(&change.after);
+            if is_new && change.path.is_in_scope(paths) && !known.contains(&change.path) {
+                came.push(change.path);
+            }
+        }
+        if came.is_empty() {
+            return Ok(Vec::new());
+        }
+        // What an operation brought has a reason that is older than the target.
+        for row in self.store.operations()?.iter().filter(|row| row.seq > target.seq) {
+            match (row.state, self.store.operation(row)) {
+                (OperationState::Done, Ok(operation)) => {
+                    came.retain(|path| !operation.steps.iter().any(|step| path.is_within(&step.path)));
+                }
+                // A damaged record may tell of anything.
+                (_, Err(_)) => return Ok(Vec::new()),
+                _ => {}
+            }
+        }
+        let one = |path| OwnedChange { path, owner: Owner::You, kind: ChangeKind::Created, found_at: None };
+        Ok(came.into_iter().map(one).collect())
+    }
+
+    /// Of the changes since a target, in some paths that go back, those whose file was moved out of them and stays.
+    pub(crate) fn moved_out(
+        &self,
+        target: &CheckpointRow,
+        since: &[OwnedChange],
+        paths: &[WorkspacePath],
+        seen: &FolderNow<'_>,
+    ) -> Result<Vec<WorkspacePath>, OperationError> {
+        if paths.is_empty() || since.is_empty() {
+            return Ok(Vec::new());
+        }
+        let moved = self.moved_since(target.seq, |path| path.is_in_scope(paths), seen)?.moved;
+        let mut out: Vec<WorkspacePath> = Vec::new();
+        for change in since {
+            let now = moved.path_now(&change.path, change.seq());
+            if now.is_some_and(|now| now != change.path && !now.is_in_scope(paths)) && !out.contains(&change.path) {
+                out.push(change.path.clone());
+            }
+        }
+        Ok(out)
+    }
+}
