@@ -102,10 +102,8 @@ fn all_readable<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Err
 /// Something that was left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedView {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
-    /// Why.
     pub reason: SkipReason,
     /// Set where a rule leaves out what is there now, and what was there before is captured: a rewind to that moment brings it
     /// back.
@@ -209,7 +207,6 @@ impl From<&CheckpointRow> for CheckpointView {
 /// What came of an agent's report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Observed {
-    /// The session.
     pub session: SessionId,
     /// The turn; 0 before the first.
     pub turn: u32,
@@ -276,7 +273,6 @@ pub struct Captured {
 /// A checkpoint and what changed in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Shown {
-    /// Which.
     pub checkpoint: CheckpointDetail,
     /// What changed since its parent, and who did it.
     pub files: Vec<OwnedFile>,

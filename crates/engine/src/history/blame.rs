@@ -36,31 +36,23 @@ pub struct BlameOptions {
 /// Why nobody can be named.
 #[derive(Debug, thiserror::Error)]
 pub enum BlameError {
-    /// The moment.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The workspace cannot be read.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// It was there once.
     #[error("`{}` is not there any more", path.display())]
     Gone {
-        /// What.
         path: WorkspacePath,
         /// The last checkpoint that has it.
         last: CheckpointId,
     },
     /// The checkpoint does not have it.
     #[error("checkpoint {} has no file `{}`", checkpoint.short(), path.display())]
-    NotThen {
-        /// What.
-        path: WorkspacePath,
-        /// Which.
-        checkpoint: CheckpointId,
-    },
+    NotThen { path: WorkspacePath, checkpoint: CheckpointId },
     /// Nothing has it.
     #[error("there is no file `{}`, and no checkpoint has one", .0.display())]
     Never(WorkspacePath),
@@ -76,23 +68,16 @@ pub enum BlameError {
     /// Too large to compare line by line.
     #[error("`{}` has {size} bytes, and no more than {LARGEST} are compared line by line", path.display())]
     TooLarge {
-        /// What.
         path: WorkspacePath,
         /// Bytes.
         size: u64,
     },
     /// Checkpoints leave it out.
     #[error("`{}` is not captured ({}), so nothing is known of its lines", path.display(), reason.describe())]
-    NotCaptured {
-        /// What.
-        path: WorkspacePath,
-        /// Why.
-        reason: SkipReason,
-    },
+    NotCaptured { path: WorkspacePath, reason: SkipReason },
     /// The file is shorter.
     #[error("`{}` has {has} lines, and line {first} is none of them", path.display())]
     NoSuchLine {
-        /// What.
         path: WorkspacePath,
         /// The first line that was asked for.
         first: u32,

@@ -40,7 +40,6 @@ pub enum DiffError {
     /// Now could not be read.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -44,15 +44,12 @@ pub enum TargetError {
     SeveralSessions {
         /// What was typed.
         target: String,
-        /// Which.
         live: Vec<String>,
     },
     /// The session has no such turn.
     #[error("session {} has no turn {turn}; its last one is {last}", session.short())]
     NoTurn {
-        /// Which.
         turn: u32,
-        /// Whose.
         session: SessionId,
         /// The last there is.
         last: u32,
@@ -72,7 +69,6 @@ pub enum TargetError {
     Gap {
         /// What was typed.
         target: String,
-        /// Why.
         reason: String,
     },
     /// A turn, without a session.
@@ -84,7 +80,6 @@ pub enum TargetError {
     /// A path that neither side has.
     #[error("neither the checkpoint nor the workspace has `{}`", .0.display())]
     NoPath(WorkspacePath),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

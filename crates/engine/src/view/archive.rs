@@ -10,7 +10,6 @@ use super::PathView;
 /// A session that was written to an archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionExported {
-    /// Which.
     pub session: SessionId,
     /// Its agent.
     pub agent: String,
@@ -58,7 +57,6 @@ pub struct PrivatePaths {
 /// A session that came from an archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionImported {
-    /// Which.
     pub session: SessionId,
     /// Its agent.
     pub agent: String,

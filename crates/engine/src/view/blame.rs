@@ -9,7 +9,6 @@ use super::{CheckpointView, PathView};
 /// A file, line by line, with who wrote each.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Blame {
-    /// Which.
     #[serde(flatten)]
     pub path: PathView,
     /// The checkpoint that has these lines; none where they are those of now.
@@ -65,7 +64,6 @@ pub struct LineOrigin {
 pub enum OriginKind {
     /// A tool call.
     Step,
-    /// The user.
     You,
     /// It cannot be told.
     Unsure,

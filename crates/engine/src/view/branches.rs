@@ -21,7 +21,6 @@ pub struct ForkOutcome {
 /// A folder with the code of a moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorktreeView {
-    /// Where.
     #[serde(serialize_with = "readable")]
     pub path: PathBuf,
     /// Whether everything reads back as it was captured.
@@ -49,7 +48,6 @@ pub struct Renamed {
 /// A branch that became the main line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Promoted {
-    /// The branch.
     pub session: SessionView,
     /// It was the main line already.
     pub already: bool,
@@ -63,7 +61,6 @@ pub struct Promoted {
 /// Branches that are deleted, or would be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BranchDeletion {
-    /// Which.
     pub branches: Vec<SessionView>,
     /// Branches that are old enough and stay all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,16 +75,13 @@ pub struct BranchDeletion {
 /// A branch that is not deleted with the others.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BranchStays {
-    /// Which.
     pub session: SessionId,
-    /// Why.
     pub why: String,
 }
 
 /// A branch that came back from the trash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BranchRestored {
-    /// The branch.
     pub session: SessionView,
     /// Other workspaces that know it and could not be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -99,7 +93,6 @@ pub struct BranchRestored {
 pub struct Comparison {
     /// One.
     pub a: SessionView,
-    /// The other.
     pub b: SessionView,
     /// Where they parted; none where they have nothing in common.
     pub parted: Option<Parted>,

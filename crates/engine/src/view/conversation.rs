@@ -79,7 +79,6 @@ pub struct OriginView {
 /// What was said in a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Which.
     pub session: SessionId,
     /// Its agent.
     pub agent: String,
@@ -123,18 +122,15 @@ pub struct SaidView {
     /// Who: `user`, `assistant`, `tool` (a call, in a few words), `summary` (what stands for earlier turns), or what the
     /// agent that reported it calls them.
     pub speaker: String,
-    /// What.
     pub text: String,
     /// The tool's name, of a call.
     pub tool: Option<String>,
-    /// When.
     pub at: Option<Timestamp>,
 }
 
 /// A summary, and the branch that it is in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summarized {
-    /// The summary.
     pub summary: SummaryView,
     /// What was made; nothing where it was only shown.
     #[serde(flatten)]

@@ -10,7 +10,6 @@ use super::{CheckpointView, PathView, SkippedView};
 /// One path's difference, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
     /// What happened.
@@ -56,10 +55,7 @@ pub enum EntryView {
         mode: String,
     },
     /// Not captured.
-    Skipped {
-        /// Why.
-        reason: SkipReason,
-    },
+    Skipped { reason: SkipReason },
 }
 
 impl From<&Entry> for EntryView {

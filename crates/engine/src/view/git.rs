@@ -51,7 +51,6 @@ pub struct Exported {
     pub reference: String,
     /// The commit that it points at.
     pub commit: String,
-    /// The repository.
     #[serde(serialize_with = "super::readable")]
     pub repository: PathBuf,
     /// Whether the repository was made for this.
@@ -84,11 +83,9 @@ pub struct Exported {
 /// A checkpoint that became a commit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedCommit {
-    /// The commit.
     pub commit: String,
     /// Its message's first line.
     pub subject: String,
-    /// The checkpoint.
     pub checkpoint: CheckpointId,
     /// The turn, where it is one's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,7 +95,6 @@ pub struct ExportedCommit {
 /// What one operation keeps reachable in the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptGit {
-    /// Which.
     pub operation: OperationId,
     /// When it began; none where this store does not know it.
     pub began_at: Option<Timestamp>,

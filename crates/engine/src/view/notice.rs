@@ -105,12 +105,10 @@ pub enum Notice {
     WorkspaceChanged {
         /// For people.
         path: String,
-        /// When.
         at: Timestamp,
     },
     /// A checkpoint was recorded. Its name and its annotation come as notices of their own.
     Captured {
-        /// Which.
         checkpoint: Box<CheckpointView>,
         /// How many changed rules and settings wait for the user's word since this checkpoint, where they are others than
         /// before: 0 where the user agreed, or they were taken back.
@@ -119,23 +117,15 @@ pub enum Notice {
     },
     /// A checkpoint was named; whatever had that name has it no longer.
     Named {
-        /// Which.
         checkpoint: CheckpointId,
         /// What it is called.
         name: String,
     },
     /// Something was noted on a checkpoint; an empty text takes the note away.
-    Annotated {
-        /// Which.
-        checkpoint: CheckpointId,
-        /// The note.
-        text: String,
-    },
+    Annotated { checkpoint: CheckpointId, text: String },
     /// A session began, was heard of for the first time, or was branched off.
     SessionBegan {
-        /// Which.
         session: SessionId,
-        /// Whose.
         agent: String,
         /// What a person calls it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,12 +133,10 @@ pub enum Notice {
         /// Where it comes from, of a branch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<OriginView>,
-        /// When.
         at: Timestamp,
     },
     /// A session was renamed, promoted, archived, deleted or restored, or its transcript is elsewhere.
     SessionChanged {
-        /// Which.
         session: SessionId,
         /// What a person calls it now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,36 +145,23 @@ pub enum Notice {
         rank: Rank,
     },
     /// A session came to its end; it may go on later.
-    SessionEnded {
-        /// Which.
-        session: SessionId,
-        /// When.
-        at: Timestamp,
-    },
+    SessionEnded { session: SessionId, at: Timestamp },
     /// A session came from an archive.
-    SessionImported {
-        /// Which.
-        session: SessionId,
-        /// When.
-        at: Timestamp,
-    },
+    SessionImported { session: SessionId, at: Timestamp },
     /// A turn began.
     TurnBegan {
         /// Of which session.
         session: SessionId,
-        /// Which.
         turn: u32,
         /// What the user said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
-        /// When.
         at: Timestamp,
     },
     /// More became known of a turn, such as its prompt.
     TurnChanged {
         /// Of which session.
         session: SessionId,
-        /// Which.
         turn: u32,
         /// What the user said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,11 +171,9 @@ pub enum Notice {
     TurnEnded {
         /// Of which session.
         session: SessionId,
-        /// Which.
         turn: u32,
         /// How.
         ending: Ending,
-        /// When.
         at: Timestamp,
     },
     /// A tool is about to run, or something more became known of it.
@@ -209,13 +182,11 @@ pub enum Notice {
         session: SessionId,
         /// In which turn.
         turn: u32,
-        /// Which.
         step: u32,
         /// What runs.
         tool: String,
         /// What it does, in a few words.
         summary: String,
-        /// When.
         at: Timestamp,
     },
     /// A tool has run.
@@ -224,11 +195,9 @@ pub enum Notice {
         session: SessionId,
         /// In which turn.
         turn: u32,
-        /// Which.
         step: u32,
         /// How.
         ending: Ending,
-        /// When.
         at: Timestamp,
     },
     /// Something was said in a session whose agent keeps no transcript.
@@ -239,7 +208,6 @@ pub enum Notice {
         turn: u32,
         /// Who: `user`, `assistant`, `tool`.
         role: String,
-        /// When.
         at: Timestamp,
     },
     /// A capture that should have been was not.

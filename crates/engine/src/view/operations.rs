@@ -110,7 +110,6 @@ pub struct HeadMoved {
 /// What came of the same rewind in another workspace of the session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Also {
-    /// Where.
     #[serde(serialize_with = "readable")]
     pub workspace: PathBuf,
     /// What it did there.
@@ -140,13 +139,11 @@ impl PlanView {
 /// A path where taking back does not go together with what is there now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConflictView {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
     /// The other paths of a file that was moved: they are left alone with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<PathView>,
-    /// Why.
     pub why: Why,
     /// The places of the content that clash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -177,7 +174,6 @@ pub(crate) struct Along {
 /// A path that goes along with another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlongView {
-    /// Which.
     #[serde(flatten)]
     pub path: PathView,
     /// The one that was asked for, and is the same file.
@@ -226,9 +222,7 @@ pub struct CommandView {
     /// By which step of which turn of which session.
     #[serde(flatten)]
     pub step: StepRef,
-    /// The command.
     pub command: String,
-    /// When.
     pub at: Timestamp,
 }
 

@@ -39,7 +39,6 @@ pub struct HeldView {
 /// A setting of the workspace's own file that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldSetting {
-    /// Which.
     pub key: String,
     /// What holds.
     pub holds: String,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// Something that an agent is at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningView {
-    /// The session.
     pub session: SessionId,
     /// The turn in it.
     pub turn: u32,

@@ -61,7 +61,6 @@ pub struct Sessions {
 /// A turn and what was done in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TurnView {
-    /// Whose.
     pub session: SessionId,
     /// From 1.
     pub number: u32,
@@ -69,7 +68,6 @@ pub struct TurnView {
     pub target: String,
     /// What the user said.
     pub prompt: Option<String>,
-    /// When.
     pub at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
@@ -132,7 +130,6 @@ pub enum Unknown {
 pub struct UnknownTurn {
     /// Its number.
     pub turn: u32,
-    /// Why.
     #[serde(flatten)]
     pub why: Unknown,
 }
@@ -147,7 +144,6 @@ pub struct StepView {
     /// What the agent calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The tool.
     pub tool: String,
     /// What it did, in a few words.
     pub summary: String,
@@ -172,7 +168,6 @@ pub struct StepView {
 /// A changed path with its owner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangedFile {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
     /// What happened.
@@ -192,7 +187,6 @@ pub struct GapView {
     pub cause: Cause,
     /// Why it was not.
     pub reason: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -210,7 +204,6 @@ pub enum LogEntry {
     Turn(Box<TurnView>),
     /// A checkpoint that a person made, or the first of all.
     Checkpoint {
-        /// Which.
         #[serde(flatten)]
         checkpoint: Box<CheckpointView>,
         /// What changed since the one before it, where somebody noted who did it.
@@ -227,9 +220,7 @@ pub enum LogEntry {
     },
     /// A gap before the first turn of a session; the others are with their turns.
     Gap {
-        /// Whose.
         session: SessionId,
-        /// What.
         #[serde(flatten)]
         gap: GapView,
     },
@@ -264,12 +255,10 @@ pub struct NumberedChange {
     /// From 1, oldest first; none for the user's own, so that the others keep their numbers whether these are listed or
     /// not.
     pub number: Option<u32>,
-    /// What.
     #[serde(flatten)]
     pub change: ChangedFile,
     /// When it was found.
     pub at: Timestamp,
-    /// The turn.
     pub turn: u32,
     /// The step, where that is known.
     pub step: Option<u32>,
@@ -285,7 +274,6 @@ pub struct NumberedChange {
 /// What a session changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionChanges {
-    /// Which.
     pub session: SessionView,
     /// Oldest first.
     pub changes: Vec<NumberedChange>,
@@ -305,7 +293,6 @@ pub struct SessionChanges {
 /// A path that a checkpoint changed, with its owner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnedFile {
-    /// What.
     #[serde(flatten)]
     pub change: FileChange,
     /// Who did it, where that was noted: not in a first checkpoint, nor where very much changed at once.
@@ -325,14 +312,12 @@ pub struct Found {
     pub text: String,
     /// Where in `text` words were found: from and to, in bytes.
     pub marks: Vec<(usize, usize)>,
-    /// When.
     pub at: Option<Timestamp>,
 }
 
 /// What a search found, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchResult {
-    /// The words.
     pub words: Vec<String>,
     /// What was found.
     pub found: Vec<Found>,

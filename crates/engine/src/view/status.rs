@@ -30,7 +30,6 @@ pub struct Status {
     pub budget: u64,
     /// How many checkpoints there are.
     pub checkpoints: u64,
-    /// The newest.
     pub last: Option<CheckpointView>,
     /// What changed since the newest.
     pub files: Vec<FileChange>,

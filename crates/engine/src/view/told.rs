@@ -29,7 +29,6 @@ pub struct Told {
 /// A file that is not as an agent left it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldFile {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
     /// What happened to it, all in all.

@@ -66,7 +66,6 @@ pub enum DamageView {
     },
     /// The copy of a session's transcript.
     Transcript {
-        /// Whose.
         session: SessionId,
         /// The id of what is not whole.
         object: String,
@@ -75,7 +74,6 @@ pub enum DamageView {
     OutsideOfStep {
         /// The step that named it.
         step: StepRef,
-        /// The file.
         path: String,
         /// The id of what is not whole.
         object: String,
@@ -84,7 +82,6 @@ pub enum DamageView {
     OutsideOfOperation {
         /// The operation that changed it.
         operation: OperationId,
-        /// The file.
         path: String,
     },
     /// What an operation took out of the workspace or put there, where no checkpoint that is named has it too.
@@ -129,10 +126,7 @@ pub enum DamageView {
         to: u64,
     },
     /// A number that two records of the timeline have; both count.
-    RecordTwice {
-        /// The number.
-        seq: u64,
-    },
+    RecordTwice { seq: u64 },
     /// What checkpoints need.
     Needed {
         /// Every checkpoint that needs it, newest first.
@@ -140,7 +134,6 @@ pub enum DamageView {
         /// Where it stands in the newest.
         #[serde(flatten)]
         path: PathView,
-        /// The object.
         object: String,
     },
 }
