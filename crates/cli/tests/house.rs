@@ -211,6 +211,63 @@ fn every_test_file_is_part_of_a_program_which_alone_says_what_tests_may_do() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// Where paths in documents begin: at the top, in a room, or in the engine.
+const BASES: [&str; 3] = ["", "crates", "crates/engine/src"];
+
+#[test]
+fn every_path_that_a_document_names_exists() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let top = crates.parent().unwrap();
+    let mut documents = vec![top.join("ARCHITECTURE.md"), top.join("GLOSSARY.md"), top.join("README.md")];
+    documents.extend(std::fs::read_dir(top.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    let folders = ROOMS.iter().flat_map(|(room, _)| [(room, "src"), (room, "tests")]);
+    let folders = folders.filter(|(room, folder)| crates.join(room).join(folder).exists());
+    let sources = folders.flat_map(|(room, folder)| files(room, folder));
+    let names = sources.map(|(path, _)| path.file_name().unwrap().to_str().unwrap().to_owned());
+    let names: std::collections::BTreeSet<_> = names.collect();
+    let (mut count, mut found) = (0, Vec::new());
+    for document in documents.iter().filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
+        let text = std::fs::read_to_string(document).unwrap();
+        let folder = document.parent().unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let (paths, links) = (paths_in(line), links_in(line));
+            count += paths.len() + links.len();
+            let is_there = |path: &&str| match path.contains('/') {
+                true => BASES.iter().any(|base| top.join(base).join(path).exists()),
+                false => names.contains(*path),
+            };
+            let missing = paths.into_iter().filter(|path| !is_there(path));
+            let missing = missing.chain(links.into_iter().filter(|link| !folder.join(link).exists()));
+            found.extend(missing.map(|path| format!("{}:{}: {path}", document.display(), number + 1)));
+        }
+    }
+    assert!(count > 100, "only {count} paths were seen");
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn a_path_in_a_document_is_told_from_other_words() {
+    let line = "`model/src/plan.rs` and `host/src/sys/`, [here](docs/a.md#part), `house.rs`, `/piton`, `.git/info/`, \
+        `<home>/trash/`, `aside/`, `a b.rs`, [there](https://example.org/a.md)";
+    assert_eq!(paths_in(line), ["model/src/plan.rs", "host/src/sys/", "house.rs"]);
+    assert_eq!(links_in(line), ["docs/a.md"]);
+}
+
+/// The source files and folders that a line of a document names.
+fn paths_in(line: &str) -> Vec<&str> {
+    let quoted = line.split('`').skip(1).step_by(2);
+    let is_of_path = |c: char| c.is_alphanumeric() || "_-./".contains(c);
+    let is_ours = |word: &&str| word.starts_with(|c: char| c.is_alphanumeric()) && word.chars().all(is_of_path);
+    let is_path = |word: &&str| word.ends_with(".rs") || (word.ends_with('/') && word.contains("/src/"));
+    quoted.filter(is_ours).filter(is_path).collect()
+}
+
+/// The files of this repository that a line of a document links to.
+fn links_in(line: &str) -> Vec<&str> {
+    let links = line.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    links.filter(|link| !link.is_empty() && !link.contains("://")).collect()
+}
+
 /// Every source file of a room, with its text.
 fn sources(room: &str) -> Vec<(PathBuf, String)> {
     files(room, "src")

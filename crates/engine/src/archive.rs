@@ -31,7 +31,6 @@ use checks::Checked;
 /// Why no archive was made.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportSessionError {
-    /// The session.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The session has nothing to export.
@@ -39,13 +38,7 @@ pub enum ExportSessionError {
     NothingIn(String),
     /// The session's agent, or its id for it, could not stand in a file's name elsewhere.
     #[error("session {session} cannot be exported: {why}")]
-    Unportable {
-        /// Which.
-        session: String,
-        /// Why.
-        why: String,
-    },
-    /// The archive.
+    Unportable { session: String, why: String },
     #[error(transparent)]
     Archive(#[from] ArchiveError),
 }
@@ -53,7 +46,6 @@ pub enum ExportSessionError {
 /// Why nothing was imported. The store is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The archive.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// The session is here, and what the archive has of it is not the same.
@@ -73,13 +65,7 @@ pub enum ImportError {
     CheckpointHere(CheckpointId),
     /// What the agent calls the session already means another one here.
     #[error("its agent calls the session `{agent_id}`, and here that means session {}", session.short())]
-    CalledLike {
-        /// What.
-        agent_id: String,
-        /// The other.
-        session: SessionId,
-    },
-    /// The store.
+    CalledLike { agent_id: String, session: SessionId },
     #[error(transparent)]
     Store(#[from] StoreError),
 }

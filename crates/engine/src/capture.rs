@@ -40,12 +40,12 @@ use crate::workspace::{History, Standing, Workspace};
 
 pub use crate::workspace::errors::CaptureError;
 
-/// What to capture and what to call it.
+/// Options of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureOptions {
-    /// A name to find it by.
+    /// The checkpoint's name.
     pub name: Option<String>,
-    /// A note on it.
+    /// The checkpoint's annotation.
     pub annotation: Option<String>,
     /// Wait for the disk: when the capture returns, it survives a power cut. Otherwise it survives the end of any
     /// program at once, and a power cut as soon as something durable followed it or the kernel has written it out.
@@ -59,19 +59,19 @@ pub(crate) struct Taken<'s> {
     pub fresh: FreshTrees,
     /// Whether the scan's index is good for the next scan.
     pub keeps_index: bool,
-    /// Something was left out for want of room; see [`crate::capture::lean`].
+    /// Something was skipped because the budget is full; see [`crate::capture::lean`].
     pub is_lean: bool,
-    /// What is captured although a rule leaves it out.
+    /// What is captured although a rule ignores it.
     pub held: HeldNow,
 }
 
-/// What a scan must look at, and for how long.
+/// Which paths a scan must include, and how long it may take.
 #[derive(Default)]
 pub(crate) struct Attention<'a> {
-    /// Paths to take whatever the rules say.
+    /// Paths to capture whatever the rules say.
     pub forced: &'a [WorkspacePath],
     pub time: Time,
-    /// What tells whose doing a change of the rules was; without it, somebody looks between two tools.
+    /// Tells who changed the rules; `None` for a capture between two tools.
     pub witness: Option<&'a Witness>,
     /// The user agrees to the rules as they are.
     pub agrees: bool,
@@ -80,39 +80,39 @@ pub(crate) struct Attention<'a> {
 /// How long a scan may read files.
 #[derive(Clone, Copy, Default)]
 pub(crate) enum Time {
-    /// To the end.
+    /// Without a limit.
     #[default]
     Any,
     /// Until a deadline. What was read is kept every now and then, so that a process which is ended with its deadline
     /// loses little of it.
     Until(Instant),
-    /// So long, however long it took to list what there is, and at least one file.
+    /// For this long, not counting the time for listing, and at least one file.
     Slice(Duration),
 }
 
-/// What a checkpoint is of.
+/// What a checkpoint is made for.
 pub(crate) struct About {
     pub cause: Cause,
     pub operation: Option<OperationId>,
     pub place: Option<TurnContext>,
     pub description: Option<String>,
     pub git: Option<ObjectId>,
-    /// What made somebody look, for the owners of what changed.
+    /// The occasion, which the owners of changes depend on.
     pub moment: Moment,
-    /// The window of the step that ends just now, whatever the store says of it.
+    /// The window of the step that ends now, whatever the store says.
     pub ending: Option<Window>,
-    /// Turns or tools were missed that nobody recorded.
+    /// Some turns or tools were not recorded.
     pub has_missed: bool,
     /// The workspace's folder is gone, or was until an operation made it anew.
     pub is_folder_gone: bool,
-    /// What is captured although a rule leaves it out.
+    /// What is captured although a rule ignores it.
     pub held: HeldNow,
     /// The user agrees to the workspace's settings as they are.
     pub agrees: bool,
 }
 
 impl About {
-    /// A checkpoint with a cause, at no particular place.
+    /// A checkpoint with a cause, not tied to a session.
     pub(crate) fn of(cause: Cause) -> Self {
         Self {
             cause,
@@ -129,23 +129,23 @@ impl About {
         }
     }
 
-    /// What tells whose doing a change of the rules was.
+    /// Tells who changed the rules.
     pub(crate) fn witness(&self) -> Witness {
         Witness { moment: self.moment.clone(), ending: self.ending.clone(), has_missed: self.has_missed }
     }
 }
 
-/// The slices of a scan's time.
+/// Divides a scan's time into slices.
 struct Slices {
-    /// How long each is; none where files are read to the end.
+    /// How long each is; `None` if there is no limit.
     each: Option<Duration>,
-    /// When no more is read.
+    /// When reading stops.
     end: Option<Instant>,
     is_one: bool,
 }
 
 impl Slices {
-    /// So much of the work may be lost where a process is ended in the middle of it.
+    /// How much work may be lost if the process is killed in the middle of it.
     const LONGEST: Duration = Duration::from_secs(2);
 
     fn begin(time: Time) -> Self {
@@ -154,7 +154,7 @@ impl Slices {
             Time::Slice(each) => Self { each: Some(each), end: None, is_one: true },
             Time::Until(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
-                // The last slice has to be kept too, before the process is ended.
+                // The last slice has to be saved too, before the process is killed.
                 Self { each: Some((left / 4).min(Self::LONGEST)), end: Some(deadline - left / 8), is_one: false }
             }
         }
@@ -170,7 +170,7 @@ impl Slices {
 }
 
 impl CaptureError {
-    /// Whether only making the store's database anew from the packs helps.
+    /// Whether only rebuilding the store's database from the packs helps.
     pub(crate) fn is_damaged_database(&self) -> bool {
         match self {
             Self::Store(error) => error.is_damaged_database(),
@@ -185,16 +185,16 @@ impl CaptureError {
 /// Checkpoints that a person may make in one session: more than that and none of them is found again.
 pub const MOST_MANUAL: u64 = 50;
 
-/// More changes than this are not listed in the checkpoint's record: only whose they are, where they are all one's.
+/// With more changes than this, the checkpoint's record has only their owner, if they all have the same.
 const MOST_LISTED: usize = 5_000;
 
 impl Workspace {
-    /// Captures the workspace. Where the store's database turns out to be damaged, it is made anew from the packs first.
+    /// Captures the workspace. If the store's database turns out to be damaged, it is rebuilt from the packs first.
     pub fn capture(&mut self, options: &CaptureOptions) -> Result<Captured, CaptureError> {
         self.capture_agreeing(options, false)
     }
 
-    /// The same; where the user agrees, the rules and settings hold from now on as they are.
+    /// The same; with `agrees`, the current rules and settings are in force from now on.
     pub(crate) fn capture_agreeing(
         &mut self,
         options: &CaptureOptions,
@@ -264,7 +264,7 @@ impl Workspace {
         };
         let unread_rules = locked.unread_rules(&root, scan.index.as_ref()).iter().map(Into::into).collect();
         locked.keep_index(scan, keeps_index);
-        // The checkpoint is recorded; what goes wrong here only makes the next start slower.
+        // The checkpoint is recorded; an error here only makes the next capture slower.
         let _ = locked.store().tidy(&locked.lock);
         let taken_in = taken_in.iter().map(Into::into).collect();
         Ok(Captured { checkpoint: detail, unread_rules, taken_in })
@@ -290,7 +290,7 @@ impl Workspace {
                 let changes = changes()?;
                 (Counts::of(&changes), self.owners(&changes, index, parent, &about)?)
             }
-            // The first of a line: all of it was created, and the scan knows how much that is.
+            // The first of a line: everything counts as created, and the scan knows how much that is.
             (None, Some(index)) => (Counts { created: index.count(), ..Counts::default() }, Vec::new()),
             (None, None) => (Counts::of(&changes()?), Vec::new()),
         };
@@ -318,7 +318,7 @@ impl Workspace {
 }
 
 impl Locked<'_> {
-    /// The root, if it may be captured; another folder at the same path begins a new line.
+    /// The root, if it may be captured. Another folder at the same path starts a new line.
     pub(crate) fn root_to_capture(&mut self) -> Result<Root, CaptureError> {
         match self.standing().map_err(|e| self.folder_error(e))? {
             Standing::Same(root) => {
@@ -367,7 +367,7 @@ impl Locked<'_> {
         if let Some(is_refused) = is_refused
             && self.store.head(self.record.line)?.is_none()
         {
-            // It only helps finding.
+            // This only helps finding the workspace.
             let _ = self.home.note_refused(&self.record, is_refused);
         }
         taken
@@ -413,7 +413,7 @@ impl Locked<'_> {
         Ok(Taken { writer, scan, fresh, keeps_index, is_lean: false, held })
     }
 
-    /// Keeps a scan's index for the next one.
+    /// Saves a scan's index for the next scan.
     pub(crate) fn keep_index(&self, scan: Scan, keeps_index: bool) {
         if let Some(mut index) = scan.index.filter(|_| keeps_index) {
             self.store().keep_index(&mut index);
@@ -422,14 +422,14 @@ impl Locked<'_> {
 }
 
 impl History {
-    /// Ignore files that a scan could not read, so that their rules do not hold. Not asked in the hook: it reads every one.
+    /// Ignore files that a scan could not read, so their rules are not applied. Not for the hook: it reads every one.
     pub(crate) fn unread_rules(&self, root: &Root, index: Option<&Index>) -> Vec<UnreadRules> {
         let kept = if index.is_none() { self.store.index() } else { None };
         let Some(index) = index.or(kept.as_ref()) else { return Vec::new() };
         unread_rules(root, index, &self.rules())
     }
 
-    /// The line of a folder that is not the one that was captured last: its own where it was here before, else a new one.
+    /// The line of a folder other than the one captured last: its earlier line if it was here before, else a new one.
     fn line_of(&self, root: &Root) -> Result<u32, StoreError> {
         let lines = self.store.lines()?;
         let own = lines.iter().find(|(_, folder)| folder.is_same(&root.identity()));
@@ -480,7 +480,7 @@ impl History {
         Ok(self.look_held(root, forced, sink)?.0)
     }
 
-    /// The same, with what is held.
+    /// The same, including held paths.
     pub(crate) fn look_held(
         &self,
         root: &Root,
@@ -512,7 +512,7 @@ impl History {
         }
     }
 
-    /// Who made each of some changes that were found since a checkpoint.
+    /// The owners of the changes found since a checkpoint.
     pub(crate) fn owners(
         &self,
         changes: &[Change],
@@ -546,7 +546,7 @@ impl History {
         windows.extend(nearby.windows);
         let has_missed = about.has_missed
             || self.store.has_lost_events_since(parent.seq)?
-            // While another folder stood here, nobody looked at this one.
+            // While another folder was here, this one was not captured.
             || self.store.has_other_line_since(parent.seq, self.record.line)?;
         let has_lost = self.store.has_lost_records_since(parent.seq)?;
         let may_be_a_shells = windows.iter().any(|window| !window.says);
@@ -555,7 +555,7 @@ impl History {
         let new_folders: HashSet<&WorkspacePath> = changes.iter().filter(came).map(|change| &change.path).collect();
         let mut owned: Vec<Owned> = Vec::new();
         for change in listed {
-            // A folder's own times do not tell when something in it changed.
+            // A folder's own times do not tell when its contents changed.
             let is_compared = !is_uncompared(change.before.as_ref(), change.after.as_ref());
             let when = index.filter(|_| is_compared);
             let found = ObservedChange {
@@ -574,7 +574,7 @@ impl History {
                 (false, true) => ownership::beside_a_missed_tool(owner),
                 (false, false) => owner,
             };
-            // Of too many to list one owner is told, and that only where nothing more is to be said of any of them.
+            // If there are too many to list, a single owner is recorded, and only if none of them needs more detail.
             let settles = if is_listed && went.is_none() { ownership::settles(&owner, found, &windows) } else { None };
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };
             match owned.iter_mut().find(|group| group.owner == owner && group.settles == settles) {
@@ -582,7 +582,7 @@ impl History {
                 Some(_) => {}
                 None => owned.push(Owned { owner, settles, paths: if is_listed { vec![path] } else { Vec::new() } }),
             }
-            // Too many to list: what can be said is whose they all are, and here they are not one's.
+            // Too many to list, and without a common owner.
             if !is_listed && owned.len() > 1 {
                 return Ok(Vec::new());
             }
@@ -590,7 +590,7 @@ impl History {
         Ok(owned)
     }
 
-    /// The windows of tools that were open at any time since a checkpoint, as far as they had opened by a record.
+    /// The windows of tools that were open at any time since a checkpoint and had opened by a given record.
     pub(crate) fn windows(&self, since: u64, until: Option<u64>) -> Result<Vec<Window>, StoreError> {
         let ended = self.store.steps_ended_since(since)?;
         let all = ended.into_iter().chain(self.store.open_steps()?);
@@ -611,7 +611,7 @@ impl History {
         Ok(windows)
     }
 
-    /// Whether a session is at work as far as anybody knows: an agent that was killed never says that it ended.
+    /// Whether a session is at work, as far as is known: an agent that was killed never reports its end.
     pub(crate) fn is_live(&self, row: &SessionRow) -> bool {
         const DAY: i64 = 86_400_000;
         row.heard
@@ -620,9 +620,9 @@ impl History {
             && self.environment.clock.now().0 - row.last_at.0 < DAY
     }
 
-    /// The session that is at work here, and where it is.
+    /// The session at work here, and its current turn.
     pub(crate) fn place_now(&self) -> Result<Option<TurnContext>, StoreError> {
-        // A branch that somebody went to is where they are, though its agent has not said anything yet.
+        // After switching to a branch, the user is there, although its agent has not reported yet.
         let mut sessions = self.store.sessions()?;
         sessions.retain(|row| row.session.rank != Rank::Deleted);
         if let Some(at) = sessions.iter().position(|row| self.is_typed_in(&row.session.id) && self.is_live(row)) {
@@ -641,7 +641,7 @@ impl History {
     }
 }
 
-/// What one capture left out and a later one has. It is no change: nobody knows what was there.
+/// What one capture skipped and a later one has. It is not a change, since what was there before is unknown.
 pub(crate) fn taken_in<S: TreeSource>(
     source: &S,
     from: &ObjectId,

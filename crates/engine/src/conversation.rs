@@ -37,10 +37,7 @@ pub enum NoConversation {
     NoSession,
     /// A moment within a turn.
     #[error("a conversation goes back by whole turns; `t{turn}` is before this one, `t{turn}.end` after it")]
-    Within {
-        /// Which.
-        turn: u32,
-    },
+    Within { turn: u32 },
     /// Only some paths.
     #[error("with only some paths, only files go back")]
     OnlyPaths,
@@ -58,11 +55,7 @@ pub enum NoConversation {
     Elsewhere,
     /// A transcript that does not go back so far, or not to this session's turns.
     #[error("its transcript does not have turn {turn}")]
-    NotThere {
-        /// Which.
-        turn: u32,
-    },
-    /// The system.
+    NotThere { turn: u32 },
     #[error("its transcript cannot be read: {0}")]
     Unreadable(#[from] io::Error),
 }

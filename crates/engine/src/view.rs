@@ -102,10 +102,8 @@ fn all_readable<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Err
 /// Something that was left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedView {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
-    /// Why.
     pub reason: SkipReason,
     /// Set where a rule leaves out what is there now, and what was there before is captured: a rewind to that moment brings it
     /// back.
@@ -128,7 +126,7 @@ impl SkippedView {
     }
 }
 
-/// An ignore file that cannot be read (a pipe, a huge file, no permission): its rules do not hold.
+/// An ignore file that cannot be read (a pipe, a huge file, no permission), so its rules are not applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreadRulesView {
     /// Absolute.
@@ -147,17 +145,13 @@ impl From<&UnreadRules> for UnreadRulesView {
 /// A checkpoint in a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointView {
-    /// Its id.
     pub id: CheckpointId,
-    /// What it is called.
     pub name: Option<String>,
-    /// What is noted on it.
     pub annotation: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// Why it exists.
     pub cause: Cause,
-    /// The checkpoint it follows.
     pub parent: Option<CheckpointId>,
     /// Counts the folders that stood at the workspace's path; checkpoints of one line are of one folder.
     pub line: u32,
@@ -171,10 +165,10 @@ pub struct CheckpointView {
     /// Where in which session it was made.
     #[serde(flatten)]
     pub place: Option<TurnContext>,
-    /// What it is of, in a few words.
+    /// A few words about what it was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Kept whatever retention says: a person made it.
+    /// Made by a person, so retention never removes it.
     pub pinned: bool,
     /// Bytes of all files in its tree, each counted in full, as they would be written out; not what the store takes for them.
     /// Symlinks, folders and skipped paths count as nothing. Only `History::measure` fills it in; none where a listing is
@@ -189,7 +183,7 @@ impl From<&CheckpointRow> for CheckpointView {
         Self {
             id: c.id.clone(),
             name: row.names.first().cloned(),
-            // An empty one takes the one before it away.
+            // An empty annotation removes the previous one.
             annotation: row.annotation.clone().filter(|text| !text.is_empty()),
             created_at: c.created_at,
             cause: c.cause,
@@ -206,40 +200,39 @@ impl From<&CheckpointRow> for CheckpointView {
     }
 }
 
-/// What came of an agent's report.
+/// The result of an agent's report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Observed {
-    /// The session.
     pub session: SessionId,
     /// The turn; 0 before the first.
     pub turn: u32,
-    /// The step, where the event is about one.
+    /// Set if the event is about a step.
     pub step: Option<u32>,
     /// Whether this event began the turn.
     pub new_turn: bool,
     /// The checkpoint that was made.
     pub checkpoint: Option<CheckpointView>,
-    /// Why none was made that should have been.
+    /// Why a checkpoint that was due was not made.
     pub gap: Option<String>,
-    /// The first gap of the session, if it came to light just now: its user should hear of it once.
+    /// The session's first gap, if this event found it: the user is told once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_gap: Option<String>,
-    /// The worktrees in this workspace that the capture found: each is a workspace of its own.
+    /// Linked worktrees found by the capture: each is a workspace of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "all_readable")]
     pub worktrees: Vec<PathBuf>,
-    /// Whether the gap is for want of time: reading ahead lets the next capture get further.
+    /// Whether time ran out: reading ahead lets the next capture get further.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub out_of_time: bool,
-    /// The session works elsewhere, and this workspace is only captured along.
+    /// The session works elsewhere; this workspace is only captured along.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub along: bool,
-    /// What the agent and its user should know at a prompt, where anything.
+    /// What to tell the agent and its user at a prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,
-    /// Changed rules and settings that wait for the user's word; asked at prompts and when a session starts.
+    /// Changed rules and settings that wait for the user's agreement; only filled in at prompts and session starts.
     #[serde(default, skip_serializing_if = "Waiting::is_empty")]
     pub waiting: Waiting,
-    /// Operations that had been cut off and that this event ended.
+    /// Interrupted operations that this event finished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<Recovered>,
     /// Whether some of what was captured is gone or incomplete: `verify` names it. Looked for at prompts and when a session
@@ -248,27 +241,26 @@ pub struct Observed {
     pub history_lost: bool,
 }
 
-/// A checkpoint with what it left out.
+/// A checkpoint with what it skipped.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointDetail {
-    /// What a list shows.
+    /// The same as in a list.
     #[serde(flatten)]
     pub checkpoint: CheckpointView,
     /// What it skipped.
     pub skipped: Vec<SkippedView>,
-    /// Files that changed at each reading; their last reading was kept.
+    /// Files that changed during every reading; the last reading was kept.
     pub unsettled: Vec<PathView>,
 }
 
-/// A capture.
+/// The result of a capture.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Captured {
-    /// What it made.
     pub checkpoint: CheckpointDetail,
-    /// Ignore files that had no say, because they cannot be read.
+    /// Ignore files that were not applied, because they cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread_rules: Vec<UnreadRulesView>,
-    /// What the checkpoint before it had left out, and why, and this one has.
+    /// Paths in this checkpoint that the previous one had skipped, with the reason it had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_in: Vec<SkippedView>,
 }
@@ -276,18 +268,17 @@ pub struct Captured {
 /// A checkpoint and what changed in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Shown {
-    /// Which.
     pub checkpoint: CheckpointDetail,
     /// What changed since its parent, and who did it.
     pub files: Vec<OwnedFile>,
     /// The agent's own id of the tool call that the checkpoint was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// Captures of the same turn that should have been and were not: what they would have held may be in this one.
+    /// Captures missing from the same turn: what they would have found may be part of this checkpoint.
     pub gaps: Vec<GapView>,
     /// The repository's state then, where there is one.
     pub git: Option<GitState>,
-    /// Folders whose listing is damaged in the store: what changed in them is not known.
+    /// Folders whose listing is damaged in the store, so what changed in them is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<PathView>,
 }
@@ -295,7 +286,6 @@ pub struct Shown {
 /// Checkpoints, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Log {
-    /// Them.
     pub checkpoints: Vec<CheckpointView>,
     /// How many there are in all.
     pub total: u64,

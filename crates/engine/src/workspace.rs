@@ -60,7 +60,6 @@ pub struct Environment {
     pub transcripts: Vec<(String, PathBuf)>,
     /// How many branches a conversation may have.
     pub most_branches: usize,
-    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The largest root that is captured without being forced.
     pub limit: Limit,
@@ -125,7 +124,6 @@ pub enum OpenError {
     /// It is not a folder.
     #[error("{}: {source}", path.display())]
     Folder {
-        /// Which.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -133,27 +131,19 @@ pub enum OpenError {
     /// A root that is hardly one project.
     #[error("{} is {what}, which is hardly one project", path.display())]
     Refused {
-        /// Which.
         path: PathBuf,
         /// What it is.
         what: &'static str,
     },
     /// A folder that holds a git repository's own data.
     #[error("{} is git's own folder, which piton never writes", path.display())]
-    Git {
-        /// Which.
-        path: PathBuf,
-    },
+    Git { path: PathBuf },
     /// Piton's own folder, or one in it.
     #[error("{} is piton's own folder, which is no workspace", path.display())]
-    Own {
-        /// Which.
-        path: PathBuf,
-    },
+    Own { path: PathBuf },
     /// A budget that nothing fits in.
     #[error("a budget of {0} bytes is too small; {MINIMUM_BUDGET} is the least")]
     Budget(u64),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

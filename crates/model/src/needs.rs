@@ -16,7 +16,6 @@ use crate::tree::Entry;
 /// An object that a record needs, and what for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// The object.
     pub object: NeededObject,
     /// What of the record cannot be had without it.
     pub part: NeededFor,
@@ -29,7 +28,6 @@ pub enum NeededObject {
     Tree(ObjectId),
     /// A file's bytes.
     Blob {
-        /// Which.
         id: ObjectId,
         /// How many, where the record says so.
         size: Option<u64>,

@@ -52,7 +52,6 @@ pub struct Manifest {
     pub session: SessionId,
     /// The version of the piton that made it.
     pub piton: String,
-    /// When.
     pub made_at: Timestamp,
 }
 
@@ -77,7 +76,6 @@ pub enum ArchiveError {
     /// Not as it was written.
     #[error("the archive is damaged at byte {at}: {why}")]
     Damaged {
-        /// Where.
         at: u64,
         /// What is wrong.
         why: &'static str,
@@ -99,7 +97,6 @@ pub enum ArchiveError {
     /// The transcript became shorter while it was read.
     #[error("the transcript changed while it was read")]
     TranscriptChanged,
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

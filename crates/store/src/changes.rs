@@ -18,11 +18,9 @@ use crate::steps::step_key;
 pub struct ChangeRow {
     /// The number of the checkpoint's record.
     pub seq: u64,
-    /// Where.
     pub path: WorkspacePath,
     /// What happened.
     pub kind: ChangeKind,
-    /// Whose.
     pub owner: Owner,
 }
 

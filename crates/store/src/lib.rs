@@ -68,7 +68,6 @@ use reader::OpenView;
 pub struct GitNote {
     /// The fingerprint of `.git`.
     pub signature: [u8; 32],
-    /// The workspace.
     pub tree: ObjectId,
     /// The state, an object.
     pub state: ObjectId,

@@ -51,7 +51,6 @@ pub enum Damage {
     },
     /// A row that is not what its record says, or that has no record, or is missing.
     Row {
-        /// The table.
         table: &'static str,
         /// The row's key.
         key: String,
@@ -74,7 +73,6 @@ pub enum Damage {
     },
     /// The copy of a session's transcript is damaged or missing.
     Transcript {
-        /// Whose.
         session: SessionId,
         /// What is not whole.
         object: ObjectId,
@@ -83,7 +81,6 @@ pub enum Damage {
     OutsideOfStep {
         /// The step that named it.
         step: StepRef,
-        /// The file.
         path: String,
         /// What is not whole.
         object: ObjectId,
@@ -92,7 +89,6 @@ pub enum Damage {
     OutsideOfOperation {
         /// The operation that changed it.
         operation: OperationId,
-        /// The file.
         path: String,
     },
     /// What an operation took out of the workspace or put there, as far as no checkpoint that is named has it too.
@@ -133,14 +129,10 @@ pub enum Damage {
     RecordsMissing {
         /// The first number.
         from: u64,
-        /// The last.
         to: u64,
     },
     /// Two records of the timeline have one number. Both count.
-    RecordTwice {
-        /// The number.
-        seq: u64,
-    },
+    RecordTwice { seq: u64 },
     /// SQLite itself finds its file inconsistent.
     Database {
         /// What it says.

@@ -84,7 +84,6 @@ impl Row {
 pub struct Below {
     /// Whose, or what to type.
     pub label: Text,
-    /// What.
     pub text: Text,
     /// In the text's place: as many of these as there is room for. See [`few`].
     pub paths: Vec<Text>,

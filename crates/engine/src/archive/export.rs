@@ -24,7 +24,6 @@ use crate::workspace::{History, InItsPlace, Standing};
 /// What to export, and where to.
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
-    /// What.
     pub what: ExportWhat,
     /// The branch to make: its name, or its whole name beginning with `refs/heads/`.
     pub reference: String,
@@ -79,19 +78,13 @@ pub enum ExportError {
     Exists(String),
     /// The reference is a branch that somebody works on.
     #[error("{reference} is checked out in {}", worktree.display())]
-    CheckedOut {
-        /// Which.
-        reference: String,
-        /// Where.
-        worktree: PathBuf,
-    },
+    CheckedOut { reference: String, worktree: PathBuf },
     /// Git has something else than it was given.
     #[error("git read back another tree than was written, in the commit of checkpoint {0}")]
     Differs(String),
     /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

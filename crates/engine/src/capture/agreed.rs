@@ -1,6 +1,6 @@
 //! The workspace's own settings as far as its user agreed to them.
 //!
-//! `.piton/config.toml` lies where an agent writes. What it says about protection holds as the last checkpoint has it
+//! `.piton/config.toml` is where an agent can write. What it says about protection is in force as the last checkpoint has it
 //! (`Checkpoint::settings`); something weaker holds once the user has written it or agreed to it. A note beside the
 //! store says the same, so that a hook need not open the store to know its settings.
 
@@ -19,23 +19,23 @@ use crate::workspace::{Engine, History};
 /// Where a workspace's own settings are.
 const FILE: &str = ".piton/config.toml";
 const FOLDER: &str = ".piton";
-/// Larger files are no settings; the command line refuses them too.
+/// Larger files are not read as settings; the command line refuses them too.
 const LARGEST: u64 = 1 << 20;
 
-/// What holds of a workspace's own settings.
+/// The part of a workspace's own settings that is in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InForce {
-    /// What holds.
+    /// The settings in force.
     pub protection: Protection,
-    /// The keys in which the file says something weaker, which waits for the user's word.
+    /// The keys whose weaker value in the file waits for the user's agreement.
     pub waiting: Vec<Key>,
 }
 
 impl Engine {
-    /// What holds of the settings that a workspace's own file has now.
+    /// What is in force of the settings in a workspace's own file.
     pub fn settings_in_force(&self, root: &Path, now: Protection) -> InForce {
         let as_it_is = |now: Protection| InForce { protection: now, waiting: Vec::new() };
-        // Somewhere new everything holds as it is found.
+        // In a new workspace, everything found is in force.
         let Some(known) = self.home.of(root) else { return as_it_is(now) };
         if self.home.agreed(&known.id) == now {
             return as_it_is(now);
@@ -44,19 +44,19 @@ impl Engine {
             let workspace = self.load(&known.id, known.path.clone()).ok()?;
             let head = workspace.store.head(workspace.record.line).ok()?;
             let in_force = workspace.in_force(&now, head.as_ref(), None).ok()?;
-            // The note may be lost, or of a capture that was cut off.
+            // The note may be missing, or left by an interrupted capture.
             if let Some(head) = head.filter(|head| head.checkpoint.settings.holds == in_force.protection) {
                 let _ = self.home.note_agreed(&known.id, &head.checkpoint.settings.holds);
             }
             Some(in_force)
         };
-        // Nothing is captured either where the store cannot be read.
+        // If the store cannot be read, nothing is captured either.
         asked().unwrap_or_else(|| as_it_is(now.clone()))
     }
 }
 
 impl History {
-    /// What holds from a checkpoint on that is about to be recorded, and what is asked for.
+    /// What will be in force from the checkpoint about to be recorded, and what the file asks for.
     pub(crate) fn settings_to_record(
         &self,
         parent: Option<&CheckpointRow>,
@@ -71,7 +71,7 @@ impl History {
             }
         };
         if parent.map(|parent| &parent.checkpoint.settings.holds).unwrap_or(&Protection::default()) != &settings.holds {
-            // Only a note: without it the store is asked.
+            // Only a note: without it, the store is queried.
             let _ = self.home.note_agreed(&self.record.id, &settings.holds);
         }
         Ok(settings)
@@ -79,7 +79,7 @@ impl History {
 }
 
 impl History {
-    /// The settings that are weaker than what holds, for showing.
+    /// The settings that are weaker than those in force, for display.
     pub(crate) fn waiting_settings(&self, head: Option<&CheckpointRow>) -> Result<Vec<HeldSetting>, StoreError> {
         let now = self.own_protection();
         let in_force = self.in_force(&now, head, None)?;
@@ -95,13 +95,13 @@ impl History {
     }
 
     fn own_protection(&self) -> Protection {
-        // Most workspaces have none, and every capture asks.
+        // Most workspaces have none, and this runs in every capture.
         if !is_taken(&self.path.join(FOLDER)) {
             return Protection::default();
         }
         let bytes = bounded::read_in(&self.path, Path::new(FILE), LARGEST).ok().flatten();
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
-        // A file with a mistake in it says nothing.
+        // A file with a mistake in it counts as empty.
         settings::read(&text, Layer::Workspace).map(|partial| partial.protection()).unwrap_or_default()
     }
 
@@ -123,10 +123,10 @@ impl History {
         let is_gone = !is_taken(&file);
         let when = last_change(&file);
         let is_older = when.is_some_and(|when| when <= head.checkpoint.created_at.0.saturating_mul(1_000_000));
-        // What was there at the last checkpoint had its owner then; whoever saved the file since may have agreed to it.
+        // The file of the last checkpoint had an owner then; a user who saved it since may have agreed to it.
         if head.checkpoint.settings.asked.as_ref() != Some(now) || !(is_gone || is_older) {
             let path = WorkspacePath::new(FILE.as_bytes()).unwrap_or_else(|_| WorkspacePath::root());
-            // An operation that brings an agent's settings back is no word of the user's.
+            // An operation that restores an agent's settings is not the user's agreement.
             let is_by_operation = head.checkpoint.cause == Cause::Operation && is_older;
             if !is_by_operation && is_users(&self.owner_since(head, &path, when, is_gone, witness)?) {
                 return Ok(as_it_is());

@@ -1,4 +1,4 @@
-//! Reading ahead: what a capture had no time for is stored without one, so that the next capture finds it there.
+//! Reading ahead: what a capture had no time for is stored without a checkpoint, so that the next capture finds it.
 //!
 //! Called by the process that a hook leaves behind when its time is over. It stores objects and the stat cache and
 //! nothing else: a checkpoint says what the files were at an event, and the event is past.
@@ -18,7 +18,7 @@ use crate::workspace::{Engine, OpenError, Standing, Workspace};
 pub struct AheadOptions {
     /// How long the workspace's lock is held for reading files at a time. Hooks that come in between wait so long.
     pub slice: Duration,
-    /// No slice is begun after this: a workspace that changes faster than it is read has no end.
+    /// No slice starts after this: a workspace that changes faster than it is read would never be finished.
     pub at_most: Duration,
 }
 
@@ -28,16 +28,16 @@ impl Default for AheadOptions {
     }
 }
 
-/// What came of reading ahead.
+/// The result of reading ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// Everything is read.
     Whole,
-    /// The time for it is over.
+    /// It ran out of time.
     Partly,
-    /// Another process does it already.
+    /// Another process is already doing it.
     Busy,
-    /// There is nothing to read: the folder is gone, or it is another one by now.
+    /// There is nothing to read: the folder is gone, or is another one now.
     Nothing,
 }
 
@@ -52,13 +52,13 @@ pub enum AheadError {
     Capture(#[from] CaptureError),
 }
 
-/// Held by whoever reads ahead, beside the workspace's lock.
+/// A second lock, held while reading ahead.
 const LOCK: &str = "ahead";
 /// Between two slices, long enough for whoever waits for the workspace's lock to look again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Engine {
-    /// Reads ahead in a known workspace, in slices, and gives up its lock in between.
+    /// Reads ahead in a known workspace, in slices, and releases its lock in between.
     ///
     /// # Errors
     /// Where the workspace cannot be opened or read, or its store refuses. What was stored until then stays.
@@ -75,7 +75,7 @@ impl Engine {
                     std::thread::sleep(PAUSE);
                 }
                 Err(CaptureError::OutOfTime) => return Ok(Ahead::Partly),
-                // A rebuild put another database in the place of this one.
+                // A rebuild has replaced this database.
                 Err(CaptureError::Store(StoreError::Replaced)) if begun.elapsed() < options.at_most => {
                     workspace = self.open_as_it_is(folder)?;
                 }
@@ -89,7 +89,7 @@ impl Workspace {
     /// One slice, under the lock.
     fn read_slice(&mut self, slice: Duration) -> Result<Ahead, CaptureError> {
         let locked = self.lock(PATIENCE)?;
-        // Another folder begins a new line, which is for a capture to decide.
+        // Another folder starts a new line; only a capture decides that.
         let Standing::Same(root) = locked.standing().map_err(|e| locked.folder_error(e))? else {
             return Ok(Ahead::Nothing);
         };

@@ -1,4 +1,4 @@
-//! Permission bits that the system did not take: an operation's result has those that are there, not those that were planned.
+//! Permission bits that the system refused: an operation's result records the actual bits, not the planned ones.
 
 use std::collections::HashSet;
 
@@ -46,7 +46,7 @@ fn with_bits_there(
             match mode_of(root, path) {
                 Ok(mode) if path.is_root() => result.mode = mode,
                 Ok(mode) => edits.push((path.clone(), Edit::Mode(mode))),
-                // Gone meanwhile, which is somebody else's doing.
+                // Somebody else removed it meanwhile.
                 Err(_) => {}
             }
             continue;

@@ -1,4 +1,4 @@
-//! Rules that somebody else than the user changed: what they would take out of sight stays captured until the user agrees.
+//! Rules that somebody other than the user changed: what they newly ignore stays captured until the user agrees.
 //!
 //! What the user's own rules say decides. Of each file with rules that somebody else changed, a checkpoint has what the user had
 //! there (`Checkpoint::unagreed`), until the user edits it or agrees; so a rule of an agent's that leaves nothing out today is
@@ -29,52 +29,52 @@ use crate::capture::{Attention, CaptureError, Taken};
 use crate::workspace::History;
 use crate::workspace::locked::Locked;
 
-/// What tells whose doing a change of the rules was.
+/// Tells who changed the rules.
 pub(crate) struct Witness {
     pub moment: Moment,
-    /// The window of the step that ends just now.
+    /// The window of the step that ends now.
     pub ending: Option<Window>,
-    /// Turns or tools were missed that nobody recorded.
+    /// Some turns or tools were not recorded.
     pub has_missed: bool,
 }
 
-/// What is not as the user's own rules have it.
+/// Where the current rules deviate from the user's own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeldNow {
     pub paths: Vec<HeldPath>,
-    /// Trees of earlier checkpoints, for paths that were captured once and that the last checkpoint does not have.
+    /// Trees of earlier checkpoints, for paths captured before that the last checkpoint does not have.
     pub known: Vec<(WorkspacePath, ObjectId)>,
-    /// Files with rules to which the user has not agreed.
+    /// Rule files to which the user has not agreed.
     pub unagreed: Vec<UnagreedRules>,
 }
 
-/// What a scan left out that bears on what is held.
+/// What a scan skipped, as far as it matters for holding.
 #[derive(Default)]
 pub(crate) struct LeftOutNow {
-    /// The last checkpoint has it.
+    /// Paths that the last checkpoint has.
     lost: Vec<(WorkspacePath, SkipReason)>,
-    /// The last checkpoint has nothing there, not even something that it left out.
+    /// Paths where the last checkpoint has nothing, not even a skipped entry.
     came: Vec<WorkspacePath>,
-    /// Ignore files that are not as they were.
+    /// Ignore files that changed.
     rules: Vec<WorkspacePath>,
-    /// A path in each repository: its exclude file may have changed before it leaves anything out.
+    /// A path in each repository: its exclude file may have changed without ignoring anything yet.
     in_repositories: Vec<WorkspacePath>,
 }
 
-/// How much older than the last checkpoint a file may seem that changed after its scan began, in nanoseconds.
+/// By how many nanoseconds a file that changed after the last scan began may seem older than its checkpoint.
 const SLACK: i64 = 2_000_000_000;
 
-/// Of more folders than this only the first are asked for their rules: the others hardly have different ones.
+/// Most folders whose rules are looked up: further ones hardly have different rules.
 const MOST_ASKED: usize = 1000;
 
-/// A larger file of rules, in bytes, is not asked whether it has any.
+/// Largest rule file, in bytes, that is searched for rules.
 const LARGEST_LOOKED_AT: u64 = 4 << 20;
 
-/// The workspace's own files of rules.
+/// The workspace's own rule files.
 const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".pitonignore"];
 
 impl Locked<'_> {
-    /// Captures with all that is held, old and new.
+    /// Captures with everything held, old and new.
     pub(crate) fn take_held<'s>(&'s self, root: &Root, attention: &Attention<'_>) -> Result<Taken<'s>, CaptureError> {
         let head = self.store.head(self.record.line)?;
         if attention.agrees {
@@ -97,7 +97,7 @@ impl Locked<'_> {
 }
 
 impl History {
-    /// What the last checkpoint held, as far as something still leaves it out.
+    /// What the last checkpoint held, as far as something still ignores it.
     pub(crate) fn held_since(&self, root: &Root, head: Option<&CheckpointRow>) -> Result<HeldNow, CaptureError> {
         let Some(head) = head else { return Ok(HeldNow::default()) };
         let mut now = HeldNow { unagreed: head.checkpoint.unagreed.clone(), ..HeldNow::default() };
@@ -114,7 +114,7 @@ impl History {
         Ok(now)
     }
 
-    /// What a scan is told of it.
+    /// What a scan needs to know about it.
     pub(crate) fn held_in_scan<'a>(&'a self, head: Option<&CheckpointRow>, held: &HeldNow) -> Held<'a> {
         let roots: BTreeSet<_> = held.paths.iter().map(|one| one.path.clone()).collect();
         let Some(tree) = head.map(|head| head.checkpoint.root.tree).filter(|_| !roots.is_empty()) else {
@@ -136,7 +136,7 @@ impl History {
         Held { roots, captured: Some(Box::new(captured)) }
     }
 
-    /// What a scan left out, for one whose trees are not at hand.
+    /// What a scan skipped, for a scan whose trees are not available.
     pub(crate) fn left_out_in(
         &self,
         head: &CheckpointRow,
@@ -175,7 +175,7 @@ impl History {
         let (by_git, by_rules): (Vec<_>, Vec<_>) = lost.into_iter().partition(|(_, reason)| is_by_git(*reason));
         let mut lost: Vec<WorkspacePath> = by_rules.into_iter().map(|(path, _)| path).collect();
         came.retain(|path| !held.known.iter().any(|(known, _)| path.is_within(known)));
-        // What lies in one folder has the same rules.
+        // Everything directly in one folder has the same rules.
         let mut folders = HashSet::new();
         let is_first = |path: &&WorkspacePath| path.split().is_some_and(|(folder, _)| folders.insert(folder));
         let asked = rules.iter().chain(&lost).chain(&came).chain(&in_repositories).filter(is_first);
@@ -184,7 +184,7 @@ impl History {
 
         let mut new = Vec::new();
         for (path, _) in by_git {
-            // Which of the files in it made a repository of the folder, and when, no time tells.
+            // No timestamp tells which file made the folder a repository, and when.
             let owner = self.owner_since(head, &path, None, false, witness)?;
             if !is_users(&owner) {
                 let rules = vec![format!("{}/HEAD", String::from_utf8_lossy(path.as_bytes()))];
@@ -231,7 +231,7 @@ impl History {
         let recorded = head.checkpoint.created_at.0.saturating_mul(1_000_000);
         unagreed.clone_from(&head.checkpoint.unagreed);
         let mut by_gits_own = Vec::new();
-        // Any path in the root does.
+        // Any path in the root will do.
         let at_root = WorkspacePath::new(IGNORE_FILES[0]).into_iter();
         let asked: Vec<_> = at_root.chain(asked.iter().cloned()).collect();
         for source in rule_sources(root, &self.rules(), &asked) {
@@ -239,7 +239,7 @@ impl History {
                 continue;
             }
             let known = unagreed.iter().position(|one| one.shown == source.shown);
-            // A file that no checkpoint has always seems to have changed; whose that was is known already.
+            // A file that is in no checkpoint always seems changed; who did that is already known.
             if known.is_some() && source.changed_at <= recorded {
                 continue;
             }
@@ -258,7 +258,7 @@ impl History {
             };
             match known {
                 Some(known) => unagreed[known].owner = owner,
-                // Git makes one of nothing but comments in each new repository.
+                // Git creates one with only comments in each new repository.
                 None if file.is_none() && !says_something(root, &source.shown) => {}
                 None => {
                     let users = file.as_ref().and_then(|file| blob_at(&self.store, &head.checkpoint, file));
@@ -266,7 +266,7 @@ impl History {
                 }
             }
         }
-        // What is as the user had it is not somebody else's any more.
+        // A file that is as the user had it again no longer counts as changed by somebody else.
         unagreed.retain(|one| match &one.file {
             Some(file) => one.users != read_now(root, file).and_then(blob_of),
             None => says_something(root, &one.shown),
@@ -280,7 +280,7 @@ impl History {
             Some(file) => root.path().join(OsStr::from_bytes(file.as_bytes())),
             None => root.path().join(&one.shown),
         };
-        // What cannot be read left nothing out: more is captured then, and the user is asked.
+        // An unreadable file counts as ignoring nothing: more is captured then, and the user is asked.
         let content = |one: &UnagreedRules| one.users.as_ref().and_then(|blob| self.store.blob(blob).ok());
         Instead(unagreed.iter().map(|one| (place(one), content(one))).collect())
     }
@@ -301,7 +301,7 @@ impl History {
             return Ok(());
         }
         let made = match self.made_by(head.checkpoint.line, asked) {
-            // What is damaged tells nothing for sure.
+            // Damaged data proves nothing.
             Err(StoreError::Missing(_) | StoreError::Damaged(_)) => return Ok(()),
             made => made?,
         };
@@ -343,14 +343,14 @@ impl History {
                             Ok(content) => Some(content),
                             Err(_) => continue,
                         },
-                        // What it said is not known: it is taken to be what it says.
+                        // Its earlier content is unknown and taken to be the current one.
                         Ok(Some(_)) | Err(_) => continue,
                     };
                     then.insert(root.path().join(OsStr::from_bytes(file.as_bytes())), content);
                 }
                 at = above;
             }
-            // Of what cannot be read nobody knows how large it was.
+            // The size of what cannot be read is unknown.
             let unknown = Entry::Skipped { reason: SkipReason::Ignored };
             were.push((path, entry.unwrap_or(unknown)));
         }
@@ -392,14 +392,14 @@ impl History {
         unagreed
     }
 
-    /// Whether a file with rules changed since a checkpoint.
+    /// Whether a rule file changed since a checkpoint.
     fn has_changed(&self, root: &Root, source: &RuleSource, head: &CheckpointRow) -> Result<bool, StoreError> {
         let is_younger = source.changed_at >= head.checkpoint.created_at.0.saturating_mul(1_000_000) - SLACK;
         let tree = &head.checkpoint.root.tree;
         let was = match &source.kind {
             SourceKind::Uncaptured | SourceKind::Gits => return Ok(is_younger),
             SourceKind::File(path) => diff::lookup(&self.store, tree, path).map(|was| match was {
-                // Times tell little of a file that came just before the checkpoint: what it says does.
+                // For a file that appeared just before the checkpoint, times prove little; its content decides.
                 Some(was) => is_younger && read_now(root, path).is_none_or(|now| now != was),
                 None => true,
             }),
@@ -430,7 +430,7 @@ impl History {
         self.owner_since(head, path, Some(source.changed_at), deleted, witness)
     }
 
-    /// Who changed a file since a checkpoint that need not be captured.
+    /// Who changed a file, which need not be captured, since a checkpoint.
     pub(crate) fn owner_since(
         &self,
         head: &CheckpointRow,
@@ -454,7 +454,7 @@ impl History {
     }
 }
 
-/// A file with rules as it is now; none where it cannot be read.
+/// The current content of a rule file; `None` if it cannot be read.
 fn read_now(root: &Root, path: &WorkspacePath) -> Option<Entry> {
     let sink = HashingSink::default();
     let read = read_entry(root, path.as_bytes(), &sink).unwrap_or_else(|never: Infallible| match never {});
@@ -465,7 +465,7 @@ fn paths_in_repositories(scan: &Scan) -> Vec<WorkspacePath> {
     scan.repositories.iter().map(|folder| folder.join_any(IGNORE_FILES[0])).collect()
 }
 
-/// Whether there is a rule in an ignore file that is never captured, as far as it can be read.
+/// Whether an ignore file that is never captured contains a rule, as far as it can be read.
 fn says_something(root: &Root, shown: &str) -> bool {
     match bounded::read(&root.path().join(shown), LARGEST_LOOKED_AT) {
         Ok(None) => false,
@@ -474,7 +474,7 @@ fn says_something(root: &Root, shown: &str) -> bool {
     }
 }
 
-/// Whether a change of the rules is the user's own word.
+/// Whether a change of the rules counts as the user's own decision.
 pub(crate) fn is_users(owner: &Owner) -> bool {
     matches!(owner, Owner::You)
 }
@@ -483,7 +483,7 @@ fn is_by_rules(reason: SkipReason) -> bool {
     matches!(reason, SkipReason::Ignored | SkipReason::Excluded)
 }
 
-/// Whether a folder is left out because it looks like a repository's own.
+/// Whether a folder is skipped because it looks like a repository's own data.
 fn is_by_git(reason: SkipReason) -> bool {
     matches!(reason, SkipReason::BareRepository | SkipReason::GitFolder)
 }
@@ -496,11 +496,11 @@ fn is_in(path: &WorkspacePath, held: &HeldNow) -> bool {
     held.paths.iter().any(|one| path.is_within(&one.path))
 }
 
-/// A path that rules leave out to which the user has not agreed.
+/// A path ignored by rules to which the user has not agreed.
 fn by_unagreed(path: WorkspacePath, unagreed: &[UnagreedRules]) -> HeldPath {
     let is_on_the_way = |one: &&UnagreedRules| match one.file.as_ref().and_then(WorkspacePath::split) {
         Some((folder, _)) => path.is_within(&folder),
-        // That of a repository inside bears on what is in there alone.
+        // A nested repository's exclude file only affects that repository.
         None => match one.shown.strip_suffix(".git/info/exclude") {
             Some(folder) if !folder.starts_with('/') => path.as_bytes().starts_with(folder.as_bytes()),
             _ => true,
@@ -519,7 +519,7 @@ fn blob_of(entry: Entry) -> Option<ObjectId> {
     }
 }
 
-/// The content of a file at a checkpoint; none where there is no such file, or where that cannot be told.
+/// The content of a file at a checkpoint; `None` if there is no such file, or if that is unknown.
 pub(crate) fn blob_at<S: TreeSource>(source: &S, checkpoint: &Checkpoint, file: &WorkspacePath) -> Option<ObjectId> {
     diff::lookup(source, &checkpoint.root.tree, file).ok().flatten().and_then(blob_of)
 }
@@ -548,7 +548,7 @@ impl LeftOutNow {
                             all.lost.push((path, *reason));
                         }
                     }
-                    // Left out as a whole, and looked into for something that is asked for: nothing in it came.
+                    // Skipped as a whole, and searched only for a forced path: nothing in it is new.
                     (Some(Entry::Skipped { .. }), Some(Entry::Folder { .. })) => {}
                     (old, Some(Entry::Folder { tree: to, holds_skipped, .. })) => {
                         let from = if let Some(Entry::Folder { tree, .. }) = old { Some(*tree) } else { None };
@@ -584,7 +584,7 @@ fn holds_something<S: TreeSource>(source: &S, entry: &Entry) -> Result<bool, S::
     Ok(false)
 }
 
-/// The tree of a folder, where it is one.
+/// The tree of an entry, if it is a folder.
 fn tree_of<S: TreeSource>(
     source: &S,
     root: &ObjectId,

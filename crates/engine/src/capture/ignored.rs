@@ -19,21 +19,21 @@ use piton_store::StoreError;
 
 use crate::workspace::History;
 
-/// Git's own files of rules.
+/// Git's own rule files.
 const IGNORE_FILE: &str = ".gitignore";
 const ATTRIBUTES_FILE: &str = ".gitattributes";
 
-/// Files with rules: the folder of each, its name, and its content.
+/// Rule files: the folder, name and content of each.
 type Rules = Arc<BTreeSet<(WorkspacePath, &'static str, ObjectId)>>;
 
-/// Files that are not for others to see.
+/// Files that may be private.
 #[derive(Debug, Default)]
 pub(crate) struct Private {
     /// Ignored and not tracked.
     pub ignored: BTreeSet<WorkspacePath>,
-    /// Changed by a filter before git keeps them.
+    /// Transformed by a filter before git stores them.
     pub filtered: BTreeSet<WorkspacePath>,
-    /// Tracked, and edited behind git's back: it was told not to look at them.
+    /// Tracked, and edited although git was told not to look.
     pub unwatched: BTreeSet<WorkspacePath>,
 }
 
@@ -43,7 +43,7 @@ impl Private {
     }
 }
 
-/// What is found in trees, each of which is looked at once wherever it stands.
+/// What was found in trees; each tree is searched once, wherever it occurs.
 #[derive(Default)]
 struct RulesFound {
     files: BTreeSet<WorkspacePath>,
@@ -53,7 +53,7 @@ struct RulesFound {
 }
 
 impl History {
-    /// The files of some checkpoints that are not for others to see.
+    /// The files of these checkpoints that may be private.
     pub(crate) fn private_in<'c>(
         &self,
         checkpoints: impl IntoIterator<Item = &'c Checkpoint>,
@@ -194,7 +194,7 @@ impl History {
         Ok(tracked)
     }
 
-    /// What git tracks here, with its ids of what it has there; nothing where there is no git to ask.
+    /// What git tracks here, with the ids of its objects; empty if git is not available.
     fn tracked(&self) -> HashMap<Vec<u8>, Vec<String>> {
         let mut tracked: HashMap<Vec<u8>, Vec<String>> = HashMap::new();
         for line in self.ask_git(&["ls-files", "-s", "-z"]).unwrap_or_default() {
@@ -225,7 +225,7 @@ impl History {
         };
         for entry in &state.staged {
             let Some(path) = within(&entry.path, repository.prefix()) else { continue };
-            // Of one that is only meant to be added git has nothing.
+            // Git has no content for a file that was only added with intent-to-add.
             if entry.kind == StagedKind::Deleted || entry.flags & INTENT_TO_ADD != 0 {
                 tracked.remove(path);
             } else {
@@ -235,7 +235,7 @@ impl History {
         Some(tracked)
     }
 
-    /// What git lists, each with a zero byte after it; none where there is no git to ask, and where it refuses.
+    /// Git's zero-terminated output; `None` if git is not available or fails.
     fn ask_git(&self, arguments: &[&str]) -> Option<Vec<Vec<u8>>> {
         let said = Git::at(&self.path, self.environment.git.as_deref()).and_then(|git| git.run(arguments)).ok()?;
         Some(said.split(|byte| *byte == 0).filter(|one| !one.is_empty()).map(<[u8]>::to_vec).collect())
@@ -266,7 +266,7 @@ fn within<'p>(path: &'p WorkspacePath, prefix: &[u8]) -> Option<&'p [u8]> {
     }
 }
 
-/// Whether a content is one of those that git has, given its ids.
+/// Whether a content is one of git's objects, given their ids.
 fn is_one_of(content: &[u8], ids: &[String]) -> bool {
     ids.iter().any(|id| {
         let Some(kind) = GitIds::named(if id.len() == 40 { "sha1" } else { "sha256" }) else { return false };

@@ -19,7 +19,7 @@ use crate::capture::{Attention, CaptureError, Taken};
 use crate::workspace::locked::Locked;
 
 impl Locked<'_> {
-    /// Captures all, or where that does not fit as much as must be kept of some paths.
+    /// Captures everything, or, if that does not fit, what must be kept of some paths.
     pub(crate) fn take_or_lean<'s>(
         &'s self,
         root: &Root,
@@ -36,7 +36,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Captures what stands at some paths, of a scan that has stored nothing.
+    /// Captures what is at some paths, for a scan that has stored nothing.
     pub(crate) fn take_lean<'s>(
         &'s self,
         root: &Root,
@@ -67,7 +67,7 @@ impl Locked<'_> {
         scan.root = RootState { tree, mode: scan.root.mode };
         scan.skipped.append(&mut skipped);
         scan.skipped.sort_unstable();
-        // Its count is that of a full capture.
+        // The index would give the counts of a full capture.
         if self.store.head(self.record.line)?.is_none() {
             scan.index = None;
         }
@@ -77,13 +77,13 @@ impl Locked<'_> {
 }
 
 impl CaptureError {
-    /// Whether it was refused for want of room in the budget.
+    /// Whether it failed because the budget is full.
     pub(crate) fn is_over_budget(&self) -> bool {
         matches!(self, Self::Store(StoreError::OverBudget { .. }))
     }
 }
 
-/// Takes out of a tree what the store does not have.
+/// Replaces what the store does not have in a tree by skipped entries.
 struct Lean<'a> {
     store: &'a Reader,
     trees: Trees<'a>,
@@ -91,7 +91,7 @@ struct Lean<'a> {
     stored: HashMap<WorkspacePath, Option<Entry>>,
     new: NewTrees,
     skipped: Vec<(WorkspacePath, SkipReason)>,
-    /// Listings that were asked about, and whether the store has all that they name.
+    /// For trees already checked, whether the store has everything in them.
     whole: HashMap<ObjectId, bool>,
 }
 
@@ -112,7 +112,7 @@ impl Lean<'_> {
         Ok(keep(Arc::new(tree), &mut self.new))
     }
 
-    /// Whether the store has a listing and all that it names.
+    /// Whether the store has a tree and everything in it.
     fn is_whole(&mut self, id: &ObjectId) -> Result<bool, StoreError> {
         if let Some(known) = self.whole.get(id) {
             return Ok(*known);
@@ -145,7 +145,7 @@ impl Lean<'_> {
                     Some(new) => new.clone(),
                     None => self.trees.tree(&tree)?,
                 };
-                // A folder of which nothing is known is one unknown thing.
+                // A folder with no known contents becomes a single skipped entry.
                 let is_empty = listing.entries().is_empty() || listing.has_git;
                 if is_empty || listing.entries().iter().any(|(_, entry)| *entry != left_out) {
                     return Ok(Entry::Folder { mode: *mode, tree, holds_skipped: listing.holds_skipped() });

@@ -15,7 +15,7 @@ use piton_store::{Batch, CHUNKED_FROM, Packed, Reader, StoreError, Writer, pack_
 pub(crate) struct StoringSink<'s> {
     writer: Mutex<Writer<'s>>,
     trees: Mutex<HashMap<ObjectId, Vec<u8>>>,
-    /// Objects that are there are read back before they are relied on.
+    /// Reads existing objects back before relying on them.
     distrusts: bool,
 }
 
@@ -24,7 +24,7 @@ impl<'s> StoringSink<'s> {
         Self { writer: Mutex::new(writer), trees: Mutex::default(), distrusts: false }
     }
 
-    /// For what will be the only copy: an object that is there and damaged is stored once more.
+    /// For what will be the only copy: an existing object that is damaged is stored again.
     pub(crate) fn distrusting(self) -> Self {
         Self { distrusts: true, ..self }
     }
@@ -57,7 +57,7 @@ fn pack_error(source: io::Error) -> StoreError {
     StoreError::Io { what: "cannot pack a file for", path: "the store".into(), source }
 }
 
-/// An error of the store that a stream's own error can become.
+/// Converts a stream's own error into an error of the store.
 struct Failure(StoreError);
 
 impl From<io::Error> for Failure {
@@ -182,7 +182,7 @@ struct Before {
     places: OnceLock<HashMap<ObjectId, usize>>,
 }
 
-/// More than this are not kept at hand: a first capture looks at each tree once.
+/// Most trees kept in memory: a first capture reads each one only once.
 const AT_HAND: usize = 8192;
 
 impl FreshTrees {

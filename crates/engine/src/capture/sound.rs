@@ -19,7 +19,7 @@ use crate::capture::sink::{StoringSink, Trees};
 use crate::workspace::History;
 use crate::workspace::locked::Locked;
 
-/// Whether all that an entry holds can be read back from the store: every byte is read.
+/// Whether everything in an entry can be read back from the store; reads every byte.
 pub(crate) fn is_sound(store: &Reader, entry: &Entry) -> Result<bool, StoreError> {
     let mut damaged = Vec::new();
     find_damaged(store, &WorkspacePath::root(), entry, &mut damaged)?;
@@ -74,12 +74,12 @@ impl Locked<'_> {
 }
 
 impl History {
-    /// What steps would put in place and cannot.
+    /// Paths that steps would write and cannot.
     pub(crate) fn damaged_in(&self, steps: &[Step]) -> Vec<WorkspacePath> {
         let mut damaged = Vec::new();
         for step in steps {
             if let Some(after) = &step.after {
-                // It is only told; where it cannot be found out, what is known is told.
+                // This is only for display, so an error leaves out what could not be checked.
                 let _ = find_damaged(&self.store, &step.path, after, &mut damaged);
             }
         }
@@ -163,7 +163,7 @@ impl History {
         if !lost.is_empty() {
             let mut edits = Vec::new();
             for mut stays in lost {
-                // Where its folder is not in the checkpoint either, the whole folder stays.
+                // If its folder is not in the checkpoint either, the whole folder stays.
                 let layered = Layered { over: &new, under: trees };
                 while let Some((above, _)) = stays.split() {
                     if above.is_root() || diff::lookup(&layered, &sound.tree, &above)?.is_some_and(|e| e.is_folder()) {
@@ -182,7 +182,7 @@ impl History {
         Ok((sound, new))
     }
 
-    /// None where the listing itself is damaged.
+    /// `None` if the listing itself is damaged.
     fn sound_folder(
         &self,
         trees: &Trees<'_>,
@@ -193,7 +193,7 @@ impl History {
         if have == Some(want) {
             return Ok(Some(*want));
         }
-        // One that is made anew is made from the store alone.
+        // A folder that is created again comes from the store alone.
         let listing = if have.is_some() { trees.tree(want) } else { self.store.tree(want) };
         let Some(listing) = unless_damaged(listing)? else { return Ok(None) };
         let here = have.map(|have| trees.tree(have)).transpose()?.unwrap_or_default();
@@ -257,7 +257,7 @@ impl History {
         Ok(damaged)
     }
 
-    /// Whether every version of a moved file that is needed can be read.
+    /// Whether all needed versions of a moved file can be read.
     fn can_follow(&self, trees: &Trees<'_>, now: RootState, trail: &Trail) -> Result<bool, StoreError> {
         let here = diff::lookup(trees, &now.tree, &trail.now)?;
         for (_, entry) in trail.places().filter(|(_, entry)| Some(entry) != here.as_ref()) {
@@ -283,7 +283,7 @@ impl Readable {
         Self { roots: roots.to_vec(), new: NewTrees::new(), lost: Vec::new() }
     }
 
-    /// Reads every listing, so only where one was found damaged.
+    /// Reads every listing, so only used if a damaged one was found.
     pub(crate) fn find<S: TreeSource<Error = StoreError>>(trees: &S, roots: &[RootState]) -> Result<Self, StoreError> {
         let mut readable = Self::whole(roots);
         let mut clean = HashSet::new();

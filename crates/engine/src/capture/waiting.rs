@@ -1,4 +1,4 @@
-//! Changed rules and settings that wait for the user's word: listing them, and agreeing.
+//! Changed rules and settings that wait for the user's agreement: listing them, and agreeing.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use crate::view::{Accepted, HeldView, Waiting};
 use crate::workspace::{History, Standing, Workspace};
 
 impl Workspace {
-    /// The user agrees to the rules and settings as they are: a checkpoint is made in which they hold.
+    /// The user agrees to the current rules and settings: a checkpoint is made in which they are in force.
     ///
     /// # Errors
     /// Where nothing can be captured; then nothing is agreed to.
@@ -23,7 +23,7 @@ impl Workspace {
         if agreed.is_empty() {
             return Ok(Accepted { agreed, checkpoint: None });
         }
-        // Whoever did not agree finds it in the log.
+        // A user who did not agree finds it in the log.
         let annotation = Some("agreed to changed rules".to_owned());
         let options = CaptureOptions { sync: true, annotation, ..CaptureOptions::default() };
         let captured = self.capture_agreeing(&options, true)?;
@@ -32,7 +32,7 @@ impl Workspace {
 }
 
 impl History {
-    /// Changed rules and settings that wait for the user's word, as of the last checkpoint.
+    /// Changed rules and settings that wait for the user's agreement, as of the last checkpoint.
     pub fn waiting(&self) -> Result<Waiting, CaptureError> {
         let head = self.store.head(self.record.line)?;
         let held = match self.standing().map_err(|e| self.folder_error(e))? {
@@ -42,7 +42,7 @@ impl History {
         self.waiting_of(&held, head.as_ref())
     }
 
-    /// The same, of the workspace as it is now.
+    /// The same, for the current state of the workspace.
     pub fn waiting_now(&self) -> Result<Waiting, CaptureError> {
         let head = self.store.head(self.record.line)?;
         let Standing::Same(root) = self.standing().map_err(|e| self.folder_error(e))? else {
@@ -53,7 +53,7 @@ impl History {
     }
 
     pub(crate) fn waiting_of(&self, held: &[HeldPath], head: Option<&CheckpointRow>) -> Result<Waiting, CaptureError> {
-        // Of what is gone nothing is captured. It is held again where an operation brings it back.
+        // A deleted path is not captured. It is held again if an operation restores it.
         let is_there = |one: &&HeldPath| is_taken(&self.path.join(OsStr::from_bytes(one.path.as_bytes())));
         // A file that came back alone is told of with the folder that it is in.
         let is_alone =
@@ -74,7 +74,7 @@ impl History {
             && (blob_at(&self.store, &head.checkpoint, &path).is_some() || !is_taken(&self.path.join(rule)))
     }
 
-    /// Whether an agent at work here started this very process, as far as its hooks told: then it is not the user's word.
+    /// Whether an agent at work here started this process, as far as is known: then the user did not decide.
     pub fn is_run_by_agent(&self) -> Result<bool, StoreError> {
         let above = process::ancestors();
         let is_above = |row: &piton_store::StepRow| {
@@ -84,7 +84,7 @@ impl History {
         Ok(self.store.open_steps()?.iter().any(is_above))
     }
 
-    /// Whether a tool of an agent runs here, as far as its hooks told.
+    /// Whether an agent's tool runs here, as far as is known.
     pub fn has_running_tool(&self) -> Result<bool, StoreError> {
         let is_alive = |process: &piton_model::session::Process| process::is_alive(process);
         let open = self.store.open_steps()?;

@@ -50,7 +50,6 @@ pub enum BranchError {
     /// Others began in it.
     #[error("session {} has branches of its own: {}", session.short(), shorts(branches))]
     HasBranches {
-        /// Which.
         session: SessionId,
         /// Those that would be left without their beginning.
         branches: Vec<SessionId>,
@@ -73,10 +72,8 @@ pub enum BranchError {
     /// Its transcript cannot be its own.
     #[error("the transcript stays where it is: {0}")]
     Transcript(#[from] NoConversation),
-    /// The system.
     #[error("{}: {source}", path.display())]
     Io {
-        /// Where.
         path: PathBuf,
         /// What it said.
         source: io::Error,
@@ -87,7 +84,6 @@ pub enum BranchError {
     /// Their ends cannot be compared.
     #[error(transparent)]
     Diff(#[from] DiffError),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

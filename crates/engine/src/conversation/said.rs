@@ -34,13 +34,11 @@ pub struct ConversationOptions {
 /// Why a conversation cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ConversationError {
-    /// The session.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// Its transcript.
     #[error("the conversation cannot be read: {0}")]
     Transcript(#[from] NoConversation),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -1,6 +1,6 @@
 //! Blame: who wrote each line of a file, the turn, the step and the prompt, right across rewinds, undos and redos.
 //!
-//! Says only what is recorded: where it cannot be told who made a change, the lines of that change are unsure.
+//! It reports only what is recorded: if a change's author is unknown, its lines are unsure.
 
 mod past;
 
@@ -27,47 +27,39 @@ use past::{NOW, Past, Version, Who, renamed};
 /// Which lines of a file to ask for.
 #[derive(Clone, Debug, Default)]
 pub struct BlameOptions {
-    /// The moment whose lines they are; now when not given.
+    /// The moment to look at; the current file if not given.
     pub at: Option<String>,
-    /// Only these, the first and the last, from 1; all when not given. A last one beyond the end means the end.
+    /// The first and last line, from 1; all if not given. A last line beyond the end means the end.
     pub lines: Option<(u32, u32)>,
 }
 
-/// Why nobody can be named.
+/// Why a blame failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BlameError {
-    /// The moment.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The workspace cannot be read.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It was there once.
+    /// The file existed once.
     #[error("`{}` is not there any more", path.display())]
     Gone {
-        /// What.
         path: WorkspacePath,
         /// The last checkpoint that has it.
         last: CheckpointId,
     },
-    /// The checkpoint does not have it.
+    /// The checkpoint does not have the file.
     #[error("checkpoint {} has no file `{}`", checkpoint.short(), path.display())]
-    NotThen {
-        /// What.
-        path: WorkspacePath,
-        /// Which.
-        checkpoint: CheckpointId,
-    },
-    /// Nothing has it.
+    NotThen { path: WorkspacePath, checkpoint: CheckpointId },
+    /// No checkpoint has the file.
     #[error("there is no file `{}`, and no checkpoint has one", .0.display())]
     Never(WorkspacePath),
     /// A folder has no lines.
     #[error("`{}` is a folder, and only a file has lines", shown(.0))]
     Folder(WorkspacePath),
-    /// Nor has a link.
+    /// Nor does a symlink.
     #[error("`{}` is a symlink, and only a file has lines", .0.display())]
     Symlink(WorkspacePath),
     /// Not text.
@@ -76,32 +68,24 @@ pub enum BlameError {
     /// Too large to compare line by line.
     #[error("`{}` has {size} bytes, and no more than {LARGEST} are compared line by line", path.display())]
     TooLarge {
-        /// What.
         path: WorkspacePath,
         /// Bytes.
         size: u64,
     },
-    /// Checkpoints leave it out.
+    /// Checkpoints skip the file.
     #[error("`{}` is not captured ({}), so nothing is known of its lines", path.display(), reason.describe())]
-    NotCaptured {
-        /// What.
-        path: WorkspacePath,
-        /// Why.
-        reason: SkipReason,
-    },
-    /// The file is shorter.
+    NotCaptured { path: WorkspacePath, reason: SkipReason },
+    /// The file has fewer lines.
     #[error("`{}` has {has} lines, and line {first} is none of them", path.display())]
     NoSuchLine {
-        /// What.
         path: WorkspacePath,
         /// The first line that was asked for.
         first: u32,
-        /// How many there are.
         has: usize,
     },
 }
 
-/// The root has no name.
+/// The root has no path.
 fn shown(path: &WorkspacePath) -> String {
     if path.is_root() { ".".to_owned() } else { path.display() }
 }
@@ -179,7 +163,7 @@ impl History {
             Standing::Same(root) | Standing::Other(root) => root,
             Standing::Missing => return Err(CaptureError::Missing(self.path.clone()).into()),
         };
-        // A folder would be read to its last byte.
+        // Reading a folder would read everything in it.
         if root.folder(path).is_ok() {
             return Err(BlameError::Folder(path.clone()));
         }
@@ -196,7 +180,7 @@ impl History {
         match diff::lookup(past, &head, path)? {
             Some(Entry::Skipped { reason }) => return Err(BlameError::NotCaptured { path: path.clone(), reason }),
             Some(Entry::File { .. }) => {}
-            // It is new to piton: moved here since the last checkpoint, or left out by a rule. Only a scan can tell.
+            // Piton does not know it: it was moved here since the last checkpoint, or a rule ignores it. Only a scan can tell.
             _ => {
                 let now = self.now(false)?;
                 let trees = crate::capture::sink::Trees { fresh: &now.fresh, store: &self.store };
@@ -209,7 +193,7 @@ impl History {
         Ok((blob, sink.0.into_inner().unwrap_or_else(|e| e.into_inner())))
     }
 
-    /// What there is to say of the version that lines begin in.
+    /// The origin of lines that first appear in a version.
     fn line_origin(&self, past: &Past<'_>, of: &Version, path: &WorkspacePath) -> Result<LineOrigin, StoreError> {
         let row = if of.seq == NOW { None } else { self.store.checkpoint_numbered(of.seq)? };
         let mut origin = LineOrigin {
@@ -248,7 +232,7 @@ impl History {
                 OriginKind::Operation
             }
         };
-        // What one turn alone can have done is that turn's, whichever of its steps it was.
+        // If all candidates are steps of one turn, the lines are that turn's.
         if let Some((session, number)) = owner.turn() {
             let prompt = self.store.turn(session, number)?.and_then(|row| row.turn.prompt);
             let first = prompt.as_deref().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
@@ -260,7 +244,7 @@ impl History {
     }
 }
 
-/// The content of an entry that has lines; none where nothing is there.
+/// The content of an entry that has lines; `None` if nothing is there.
 fn file_of(path: &WorkspacePath, entry: Option<&Entry>) -> Result<Option<ObjectId>, BlameError> {
     match entry {
         Some(Entry::File { size, .. }) if *size > LARGEST => {
@@ -274,12 +258,12 @@ fn file_of(path: &WorkspacePath, entry: Option<&Entry>) -> Result<Option<ObjectI
     }
 }
 
-/// A line without its end.
+/// A line without its line ending.
 fn text(line: &[u8]) -> String {
     String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned()
 }
 
-/// Takes the bytes of one file; of one that is too large only the hash.
+/// Keeps the bytes of one file, or only the hash if it is too large.
 #[derive(Default)]
 struct OneFile(Mutex<Vec<u8>>);
 

@@ -1,4 +1,4 @@
-//! All changes that were ever found here, with their owners, and which of them are in effect.
+//! Every change ever found here, with its owner, and which of them are in effect.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ pub(crate) struct OwnedChange {
     pub path: WorkspacePath,
     pub owner: Owner,
     pub kind: diff::ChangeKind,
-    /// None where no checkpoint has found it yet. Shared: a checkpoint's row lists all that it found.
+    /// `None` if no checkpoint has found it yet. Shared, since a checkpoint's row lists all changes that it found.
     pub found_at: Option<Arc<CheckpointRow>>,
 }
 
 impl OwnedChange {
-    /// Its place in the order.
+    /// Its position in the order of records.
     pub(crate) fn seq(&self) -> u64 {
         self.found_at.as_ref().map_or(u64::MAX, |at| at.seq)
     }
@@ -36,7 +36,7 @@ impl OwnedChange {
 }
 
 impl History {
-    /// The changes of checkpoints that found too many to list them one by one.
+    /// Changes of checkpoints that found too many to list individually.
     pub(crate) fn unlisted(
         &self,
         checkpoints: Vec<CheckpointRow>,
@@ -49,7 +49,7 @@ impl History {
                 None => Owner::Unsure { candidates: Vec::new() },
             };
             let parent = at.checkpoint.parent.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
-            // Where the parent is lost, what it found is among the changes across it.
+            // If the parent is lost, its changes are among those across the lost checkpoint.
             let Some(parent) = parent.filter(|_| is_wanted(&owner)) else { continue };
             let changes = readable_changes(&self.store, Some(&parent.checkpoint.root), &at.checkpoint.root)?;
             let at = Arc::new(at);
@@ -61,7 +61,7 @@ impl History {
         Ok(found)
     }
 
-    /// Changes in order, each with the checkpoint that found it, as far as that is of this folder.
+    /// Changes in order, each with the checkpoint that found it, for checkpoints of this folder.
     pub(crate) fn at_checkpoints<T>(&self, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, OwnedChange)>, StoreError> {
         let mut changes = Vec::with_capacity(rows.len());
         let mut at: Option<Arc<CheckpointRow>> = None;
@@ -81,7 +81,7 @@ impl History {
         let rows = self.store.changes_since(from)?.into_iter().map(|row| ((), row)).collect();
         let mut changes: Vec<_> = self.at_checkpoints(rows)?.into_iter().map(|((), change)| change).collect();
         let mut unlisted = self.unlisted(self.store.checkpoints_cut(from)?, |_| true)?;
-        // Also what is listed as a tool's: the lost checkpoint may have found an edit of the user at the same path.
+        // This includes what is listed as a tool's: the lost checkpoint may have found a user's edit of the same path.
         let mut across = self.changes_across_lost(from)?;
         let is_listed = |one: &OwnedChange, change: &OwnedChange| {
             one.seq() == change.seq() && one.path == change.path && one.owner.may_be_you()
@@ -95,13 +95,13 @@ impl History {
         Ok(changes)
     }
 
-    /// Which of some changes are in effect: not taken back, or taken back and made good again.
+    /// For each change, whether it is in effect: not taken back, or taken back and reinstated.
     pub(crate) fn in_effect(&self, changes: &[&OwnedChange]) -> Result<Vec<bool>, StoreError> {
         let Some(effects) = self.effects(changes)? else { return Ok(vec![true; changes.len()]) };
         Ok((0..changes.len()).map(|number| effects.is_in_effect(number)).collect())
     }
 
-    /// How operations bore on some changes; none where there were no operations since.
+    /// How operations affected these changes; `None` if there were no operations since.
     pub(crate) fn effects(&self, changes: &[&OwnedChange]) -> Result<Option<Effects>, StoreError> {
         let first = changes.iter().map(|change| change.seq()).min().unwrap_or(u64::MAX);
         let mut rows = self.store.operations()?;
@@ -113,7 +113,7 @@ impl History {
         let mut done = Vec::with_capacity(rows.len());
         let mut places: HashMap<CheckpointId, u64> = HashMap::new();
         for row in rows {
-            // What a damaged record did cannot be told; the files themselves still tell what can be taken back.
+            // What a damaged operation did is unknown; the files themselves still show what can be taken back.
             let Ok(operation) = self.store.operation(&row) else { continue };
             if let piton_model::OperationKind::Rewind { target, .. } = &operation.kind
                 && let Some(target) = self.store.checkpoint(target)?
@@ -122,7 +122,7 @@ impl History {
             }
             done.push(DoneOperation { id: row.id, seq: row.seq, kind: operation.kind });
         }
-        // No operation bore on what no checkpoint has found: it has no id that one could name.
+        // No operation affected what no checkpoint has found, since there is no id to name it by.
         let unborn = CheckpointId::from_random([0; 8]);
         let refs: Vec<(u64, ChangeRef)> = changes
             .iter()
@@ -135,7 +135,7 @@ impl History {
     }
 }
 
-/// The last turn of a conversation that a change is of, or may be of.
+/// The last turn of a conversation that made a change, or may have made it.
 pub(crate) fn last_turn(owner: &Owner, session: &Lineage) -> Option<u32> {
     let of = |step: &StepRef| session.holds_step(step).then_some(step.turn);
     match owner {

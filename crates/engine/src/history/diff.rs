@@ -19,28 +19,27 @@ use crate::workspace::{History, Standing};
 /// What to compare.
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
-    /// The earlier side; the newest checkpoint when not given.
+    /// The earlier side; the newest checkpoint if not given.
     pub from: Option<String>,
-    /// The later side; now when not given.
+    /// The later side; the current state if not given.
     pub to: Option<String>,
-    /// Only these paths and what is beneath them.
+    /// Only these paths and everything beneath them.
     pub paths: Vec<WorkspacePath>,
-    /// Equal lines around each difference.
+    /// Lines of context around each difference.
     pub context: u32,
-    /// Leave the contents alone: which paths differ is enough.
+    /// Only find out which paths differ, without contents.
     pub names_only: bool,
 }
 
 /// Why two moments cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
-    /// A side.
+    /// One of the sides.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// Now could not be read.
+    /// The current state could not be read.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -57,14 +56,14 @@ type NotCompared = Vec<(WorkspacePath, SkipReason)>;
 /// The bytes before and after.
 type BothSides = (Vec<u8>, Vec<u8>);
 
-/// What the workspace is now, without storing it.
+/// The current state of the workspace, not stored.
 pub(crate) struct Now {
     pub root: RootState,
     pub fresh: FreshTrees,
     pub contents: HashMap<ObjectId, Vec<u8>>,
     pub skipped: Vec<(WorkspacePath, piton_model::SkipReason)>,
     pub folder: Root,
-    /// None where it is the index that the store has.
+    /// `None` if it is the index in the store.
     pub index: Option<Index>,
     pub held: Vec<HeldPath>,
 }
@@ -166,7 +165,7 @@ impl DiffError {
     }
 }
 
-/// What differs at some paths, and what is there and cannot be compared, because it was not captured.
+/// The changes at some paths, and the paths that cannot be compared because they were not captured.
 fn compare_roots(
     trees: &Trees<'_>,
     readable: &Readable,
@@ -179,12 +178,12 @@ fn compare_roots(
     changes.retain(|c| !c.implied && c.path.is_in_scope(paths));
     let left_out = diff::left_out(&trees, &from.tree, &to.tree)?;
     let mut not_compared: Vec<_> = left_out.into_iter().map(|one| (one.path, one.reason)).collect();
-    // What one side could not capture and the other has not at all.
+    // Paths that one side could not capture and that are absent on the other.
     for (from, to) in [(&from, &to), (&to, &from)] {
         let gone = diff::gone_unknown(&trees, &from.tree, &to.tree)?;
         not_compared.extend(gone.into_iter().filter(|(_, reason)| reason.is_missed()));
     }
-    // What is asked for by its path and left out on both sides is not equal either: nobody knows.
+    // A requested path that both sides skipped is not equal either: it is unknown.
     for path in paths.iter().filter(|path| !path.is_root()) {
         if let Some(Entry::Skipped { reason }) = diff::lookup(&trees, &to.tree, path)?
             && not_compared.iter().all(|(other, _)| !path.is_within(other))
@@ -192,7 +191,7 @@ fn compare_roots(
             not_compared.push((path.clone(), reason));
         }
     }
-    // That is told by itself.
+    // It is reported separately.
     not_compared.retain(|(_, reason)| *reason != SkipReason::Damaged);
     Ok((changes, not_compared))
 }
@@ -201,7 +200,7 @@ pub(crate) fn empty_diff(change: &diff::Change) -> FileDiff {
     FileDiff { change: change.into(), binary: false, unavailable: false, added: 0, removed: 0, hunks: Vec::new() }
 }
 
-/// Both contents of a change; `None` where neither side has one to compare.
+/// Both contents of a change; `None` if neither side has one to compare.
 pub(crate) fn both_sides(
     change: &diff::Change,
     content: impl Fn(&ObjectId) -> Result<Vec<u8>, StoreError>,
@@ -222,7 +221,7 @@ pub(crate) fn both_sides(
     }
 }
 
-/// Whether only the mode differs.
+/// Whether only the permission bits differ.
 fn same_content(before: &Option<Entry>, after: &Option<Entry>) -> bool {
     matches!((before, after), (Some(Entry::File { blob: a, .. }), Some(Entry::File { blob: b, .. })) if a == b)
 }

@@ -1,4 +1,4 @@
-//! What a session did in its other workspaces, as far as an undo here must know of it.
+//! What a session did in its other workspaces, as far as an undo here must know.
 //!
 //! Each workspace has a store of its own, and an undo changes one workspace. Whoever takes back "the last turn" means the
 //! last one anywhere, so this looks at the other stores and changes nothing in them.
@@ -14,12 +14,12 @@ use crate::history::changes::{OwnedChange, last_turn};
 use crate::history::lineage::Lineage;
 use crate::workspace::{History, OpenError};
 
-/// What is known of a conversation's other workspaces.
+/// What is known about a conversation's other workspaces.
 #[derive(Default)]
 pub(crate) struct Elsewhere {
-    /// Those with changes of it that are in effect, and the turns of these, in order.
+    /// Workspaces with changes of it that are in effect, and the turns of these, in order.
     pub turns: Vec<(PathBuf, Vec<u32>)>,
-    /// The stores that cannot be read, with the reason: a later turn may have changed something there.
+    /// Stores that cannot be read, with the reason: a later turn may have changed something there.
     pub unread: Vec<(PathBuf, String)>,
 }
 
@@ -43,7 +43,7 @@ impl History {
     /// The turns of a conversation whose changes are in effect in another workspace.
     fn turns_in(&self, id: &WorkspaceId, path: &Path, session: &Lineage) -> Result<Vec<u32>, OpenError> {
         let engine = self.engine();
-        // The name by which a person reaches it may be that of its store.
+        // People may have to refer to it by its store's name.
         let known = self.home.known(id).ok_or_else(|| OpenError::NotKnown(path.to_owned()))?;
         let other = engine.read(id, engine.where_it_is(known).path)?;
         let mut turns = match other.effective_turns(session, self) {
@@ -54,7 +54,7 @@ impl History {
             turns => turns?,
         };
         if other.is_missing() {
-            // The turn in which all of it went changed it most of all.
+            // The turn in which the whole folder disappeared changed it too.
             let gaps = other.store.gaps(Some(session.session()))?;
             turns.extend(gaps.last().map(|(_, gap)| gap.place.turn));
         }

@@ -10,18 +10,19 @@ use crate::history::lineage::Lineage;
 use crate::history::operations::standing;
 use crate::workspace::History;
 
-/// Future turns, each with the operation that went past it.
+/// Future turns, each with the operation that went back past it.
 pub(crate) type FutureTurns = HashMap<(SessionId, u32), OperationId>;
 
 impl History {
-    /// The turns that a rewind of the conversation which stands went back past.
+    /// The turns that a conversation rewind that is in effect went back past.
     pub(crate) fn future_turns(&self) -> Result<FutureTurns, StoreError> {
         let rows = self.store.operations()?;
         let stand = standing(&rows);
         let departures: Vec<Departure<'_>> = rows
             .iter()
             .zip(stand)
-            // Going back to where one was is no going past: what a redo leaves is a branch like any other.
+            // A redo returns to the earlier conversation: it makes no future turns, and the branch that it leaves is an
+            // ordinary one.
             .filter(|(row, stands)| *stands && row.verb != OperationVerb::Redo)
             .filter_map(|(row, _)| Some(Departure { operation: &row.id, seq: row.seq, went: row.went.as_ref()? }))
             .collect();

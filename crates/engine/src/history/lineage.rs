@@ -1,4 +1,4 @@
-//! Whose turn is meant: a branch has its parent's turns up to the one that it left from, and its own from there on.
+//! Which session a turn number refers to: a branch has its parent's turns up to where it began, and its own after that.
 
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::{Rank, SessionId, StepRef};
@@ -6,14 +6,14 @@ use piton_store::{SessionRow, StoreError, TurnRow};
 
 use crate::workspace::History;
 
-/// A session and those that it is a branch of.
+/// A session and its ancestors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lineage {
-    /// Each with the first turn that is not its own any more; the session itself comes first.
+    /// Each with the first turn that is no longer its own; the session itself comes first.
     parts: Vec<(SessionId, u32)>,
 }
 
-/// More generations than anybody makes: a record that was tampered with may go in a circle.
+/// More generations than anybody makes, because a tampered record could form a cycle.
 const GENERATIONS: usize = 1000;
 
 impl Lineage {
@@ -27,7 +27,7 @@ impl Lineage {
         self.parts.iter().map(|(session, _)| session)
     }
 
-    /// The original that all of them come from: two conversations with the same are of one tree.
+    /// The original session: two conversations with the same one belong to one tree.
     pub(crate) fn root(&self) -> &SessionId {
         self.parts.last().map_or(&self.parts[0].0, |(session, _)| session)
     }
@@ -37,7 +37,7 @@ impl Lineage {
         self.parts.iter().any(|(one, end)| one == session && turn < *end)
     }
 
-    /// Whether a step is.
+    /// Whether a step is in this conversation.
     pub(crate) fn holds_step(&self, step: &StepRef) -> bool {
         self.holds(&step.session, step.turn)
     }
@@ -57,12 +57,12 @@ impl Lineage {
         older.map_or_else(|| self.session(), |(session, _)| session)
     }
 
-    /// The first turn before another one that two conversations do not share; that one where they share all.
+    /// The first turn, up to the given one, that two conversations do not share; the given one if they share all.
     pub(crate) fn parted(&self, other: &Self, before: u32) -> u32 {
         (1..before).find(|turn| self.session_of(*turn) != other.session_of(*turn)).unwrap_or(before)
     }
 
-    /// Whether a change is this conversation's own, or may be.
+    /// Whether this conversation made a change, or may have made it.
     pub(crate) fn may_own(&self, owner: &Owner) -> bool {
         match owner {
             Owner::Step { step, .. } => self.holds_step(step),
@@ -75,12 +75,12 @@ impl Lineage {
 }
 
 impl History {
-    /// The session that the user is in: the one that reported last, or that was gone to since.
+    /// The session that the user is in: the one that reported last, or that an operation switched to since.
     pub(crate) fn here(&self) -> Result<Option<SessionId>, StoreError> {
         Ok(self.working_sessions()?.into_iter().next().map(|row| row.session.id))
     }
 
-    /// Whether what is asked for was typed inside this very session.
+    /// Whether the command was typed inside this session.
     pub(crate) fn is_typed_in(&self, session: &SessionId) -> bool {
         self.environment.session.as_ref() == Some(session)
     }
@@ -106,7 +106,7 @@ impl History {
         }
     }
 
-    /// A session with those that it is a branch of.
+    /// A session with its ancestors.
     pub(crate) fn lineage(&self, session: &SessionId) -> Result<Lineage, StoreError> {
         let mut parts = vec![(session.clone(), u32::MAX)];
         let mut next = self.store.session(session)?.and_then(|row| row.session.origin);
@@ -118,7 +118,7 @@ impl History {
         Ok(Lineage { parts })
     }
 
-    /// A turn of a conversation, wherever it is recorded.
+    /// A turn of a conversation, whichever session it is recorded with.
     pub(crate) fn turn_in(&self, lineage: &Lineage, turn: u32) -> Result<Option<TurnRow>, StoreError> {
         self.store.turn(lineage.session_of(turn), turn)
     }

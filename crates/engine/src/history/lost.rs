@@ -1,4 +1,4 @@
-//! What changed where a checkpoint is lost.
+//! What changed across a lost checkpoint.
 //!
 //! The next checkpoint was compared with the one that is gone, and what the gone one had found is in no list any more. So
 //! whatever lies across it is somebody's of whom nobody knows: it is compared with the last checkpoint that is left, and its
@@ -33,7 +33,7 @@ impl History {
         Ok(found)
     }
 
-    /// Everything that changed across lost checkpoints, from a record on, in order.
+    /// Everything that changed across lost checkpoints, from a given record on, in order.
     pub(crate) fn changes_across_lost(&self, since: u64) -> Result<Vec<OwnedChange>, StoreError> {
         let mut found = Vec::new();
         for across in self.lost_checkpoints()?.into_iter().filter(|across| across.to.seq >= since) {
@@ -51,7 +51,7 @@ impl History {
         Ok(found)
     }
 
-    /// The steps that were at work where a checkpoint is lost.
+    /// Steps that were running around a lost checkpoint.
     pub(crate) fn steps_across(&self, across: &Across) -> Result<Vec<StepRef>, StoreError> {
         let windows = self.windows(across.from.seq, Some(across.to.seq))?;
         Ok(windows.into_iter().map(|window| window.step).collect())

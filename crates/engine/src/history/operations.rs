@@ -1,4 +1,4 @@
-//! Which operations there were, and which of them still stand.
+//! The operations, and which of them are still in effect.
 
 use piton_model::{OperationId, OperationTarget, OperationVerb};
 use piton_store::{OperationRow, OperationState, StoreError};
@@ -12,7 +12,7 @@ impl History {
         Ok(Operations { operations: operation_views(&self.store.operations()?) })
     }
 
-    /// How many rewinds and undos could be taken back, one after the other.
+    /// How many rewinds and undos could be redone, one after the other.
     pub fn operations_standing(&self) -> Result<usize, StoreError> {
         let rows = self.store.operations()?;
         let standing = standing(&rows);
@@ -46,7 +46,7 @@ pub(crate) fn standing(rows: &[OperationRow]) -> Vec<bool> {
     rows.iter()
         .map(|row| {
             let stands = stands(row) && !taken_back.contains(&&row.id);
-            // What was taken back and then made good again stands.
+            // What was taken back and then reinstated is in effect.
             if stands && row.verb == OperationVerb::Redo {
                 taken_back.extend(row.target.as_ref().and_then(OperationTarget::operation));
             }

@@ -6,7 +6,7 @@ use crate::view::{Found, SearchResult};
 use crate::workspace::History;
 
 impl History {
-    /// Finds texts that have all the words, newest first.
+    /// Finds texts that contain all the words, newest first.
     ///
     /// # Errors
     /// Where the store refuses.
@@ -38,7 +38,7 @@ impl History {
                     HitKind::Name | HitKind::Annotation => self.store.noted_on(hit.seq)?,
                     _ => self.store.checkpoint_numbered(hit.seq)?,
                 };
-                // A note that another took the place of is still in the index, and nobody's any more.
+                // A replaced annotation is still in the index, and belongs to nothing.
                 if row.is_none() && kind == HitKind::Annotation {
                     found.text.clear();
                 }
@@ -53,7 +53,7 @@ impl History {
     }
 }
 
-/// A snippet without its marks, and where they were.
+/// A snippet without its marks, and their positions.
 fn marks(snippet: &str) -> (String, Vec<(usize, usize)>) {
     let mut text = String::with_capacity(snippet.len());
     let (mut marks, mut from) = (Vec::new(), None);

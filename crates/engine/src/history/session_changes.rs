@@ -15,7 +15,7 @@ use crate::history::turns::is_unlisted;
 use crate::view::{NumberedChange, SessionChanges};
 use crate::workspace::History;
 
-/// Whose changes to list.
+/// Which changes to list.
 #[derive(Clone, Debug, Default)]
 pub struct ChangesOptions {
     /// The session: the beginning of its id or of the agent's own, or its name; the one that reported last where not
@@ -26,7 +26,7 @@ pub struct ChangesOptions {
 }
 
 impl History {
-    /// What a session changed: of the one that is meant, or the one that reported last.
+    /// The changes of a session; of the one that reported last if none is named.
     ///
     /// # Errors
     /// Where there is no such session, or the store refuses.
@@ -89,7 +89,7 @@ impl History {
             change.undone = !in_effect;
             own.filter(|_| in_effect).into_iter().for_each(|row| together.add(row));
         }
-        // What nobody has captured yet comes last, with the numbers by which an undo knows it.
+        // Changes that are not captured yet come last, with the numbers that an undo uses.
         for change in self.uncaptured_now()? {
             let is_own = lineage.may_own(&change.owner);
             let is_yours = options.all && change.owner == Owner::You;

@@ -1,4 +1,4 @@
-//! The sessions of a workspace as a list, and what each is called where nobody named it.
+//! The sessions of a workspace as a list, with a title for those that nobody named.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ impl History {
         Ok(Sessions { sessions: self.session_views(|_| true)? })
     }
 
-    /// The wanted sessions, the one that reported last first.
+    /// The sessions that match, the one that reported last first.
     pub(crate) fn session_views(&self, is_wanted: impl Fn(&SessionId) -> bool) -> Result<Vec<SessionView>, StoreError> {
         let turns = self.store.last_turns()?;
         let checkpoints = self.store.checkpoint_counts()?;
@@ -58,7 +58,7 @@ impl History {
     }
 }
 
-/// What sessions are called where nobody named them.
+/// Titles of sessions that nobody named.
 struct Titles {
     prompts: HashMap<SessionId, String>,
     /// The name and the parent of each.
@@ -74,9 +74,9 @@ impl Titles {
         Self { prompts, known: known.collect() }
     }
 
-    /// The first line of its first prompt; of a branch what its parent is called, marked as such.
+    /// The first line of its first prompt; for a branch, its parent's title, marked as a branch.
     fn get(&self, id: &SessionId) -> Option<String> {
-        // A record that was tampered with may go in a circle.
+        // A tampered record could form a cycle.
         const GENERATIONS: usize = 1000;
         let mut at = id;
         for generation in 0..GENERATIONS {

@@ -77,7 +77,7 @@ impl History {
         self.watcher().wait(cursor, timeout)
     }
 
-    /// What waits for more, again and again, and from any thread.
+    /// A watcher that can wait repeatedly, from any thread.
     pub fn watcher(&self) -> Watcher {
         Watcher { watch: self.store.watch(), store: self.store.clone(), id: self.record.id.clone() }
     }
@@ -95,7 +95,6 @@ impl History {
             Record::Annotation { checkpoint, text } => Notice::Annotated { checkpoint, text },
             Record::Operation(operation) => Notice::OperationBegan { operation: Box::new(began(&operation)) },
             Record::Ended { operation, outcome, .. } => self.ended(&operation, outcome)?,
-            // Its row knows the first of its records.
             Record::Session(session) if self.store.first_of_session(&session.id)? == Some(seq) => {
                 Notice::SessionBegan {
                     agent: session.agent,
@@ -144,7 +143,7 @@ impl History {
         })
     }
 
-    /// How much waits for the user's word, where that is otherwise than at the checkpoint before.
+    /// How many changes wait for the user's agreement, if that differs from the checkpoint before.
     fn rules_waiting_anew(&self, checkpoint: &Checkpoint) -> Result<Option<u64>, StoreError> {
         let before = match &checkpoint.parent {
             Some(parent) => self.store.held_at(parent)?.unwrap_or_default(),
@@ -169,7 +168,7 @@ impl History {
     }
 }
 
-/// Waits for records. It begins to hear of them when it is made.
+/// Waits for records, starting with those written after it was created.
 pub struct Watcher {
     store: Arc<Reader>,
     watch: FolderWatch,
@@ -180,7 +179,7 @@ pub struct Watcher {
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 /// The longest pause, however quiet it is: not every filesystem tells of what another machine writes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// While somebody writes, nobody looks more often than this.
+/// The shortest time between two looks while somebody writes.
 const BREATH: Duration = Duration::from_millis(2);
 
 impl Watcher {
@@ -209,12 +208,12 @@ impl Watcher {
     }
 }
 
-/// The place behind the newest record of the view that is open.
+/// The position after the newest record of the open view.
 fn cursor_now(store: &Reader, id: &WorkspaceId) -> Result<Cursor, StoreError> {
     Ok(Cursor { store: id.clone(), generation: store.view_generation(), seq: store.last_number()? })
 }
 
-/// Whether a cursor is a place among the records of now.
+/// Whether a cursor is a position among the current records.
 pub(crate) fn is_of(cursor: &Cursor, now: &Cursor) -> bool {
     cursor.store == now.store && cursor.generation == now.generation && cursor.seq <= now.seq
 }

@@ -1,4 +1,4 @@
-//! How large checkpoints are. A capture does not record it: it is added up when somebody wants to see it.
+//! The sizes of checkpoints. Captures do not record them; they are added up when shown.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::view::CheckpointView;
 use crate::workspace::History;
 
 impl History {
-    /// Fills in the size of each checkpoint. Folders that several of them share are read once.
+    /// Fills in the size of each checkpoint. Folders shared by several of them are read once.
     pub fn measure<'a>(&self, checkpoints: impl IntoIterator<Item = &'a mut CheckpointView>) -> Result<(), StoreError> {
         let mut known = HashMap::new();
         for view in checkpoints {
@@ -24,7 +24,7 @@ impl History {
     }
 }
 
-/// Bytes of all files in a tree. `known` are trees that were added up before.
+/// Total bytes of all files in a tree. `known` caches trees that were already added up.
 fn bytes_in<S: TreeSource>(source: &S, root: &ObjectId, known: &mut HashMap<ObjectId, u64>) -> Result<u64, S::Error> {
     if let Some(bytes) = known.get(root) {
         return Ok(*bytes);

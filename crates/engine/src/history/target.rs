@@ -1,4 +1,4 @@
-//! From what a person typed to a checkpoint.
+//! Resolving what a person typed to a checkpoint.
 
 use piton_model::diff;
 use piton_model::target::{BadTarget, TurnPlace, split_session};
@@ -7,10 +7,10 @@ use piton_store::{CheckpointRow, SessionRow, StoreError};
 
 use crate::workspace::History;
 
-/// Why a target is no checkpoint.
+/// Why a target could not be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// Not a target at all.
+    /// Not the form of a target.
     #[error(transparent)]
     Bad(#[from] BadTarget),
     /// Nothing has that name or id.
@@ -44,35 +44,24 @@ pub enum TargetError {
     SeveralSessions {
         /// What was typed.
         target: String,
-        /// Which.
         live: Vec<String>,
     },
     /// The session has no such turn.
     #[error("session {} has no turn {turn}; its last one is {last}", session.short())]
     NoTurn {
-        /// Which.
         turn: u32,
-        /// Whose.
         session: SessionId,
         /// The last there is.
         last: u32,
     },
     /// The turn has no such step.
     #[error("turn {turn} has no step {step}; it has {last}")]
-    NoStep {
-        /// Which turn.
-        turn: u32,
-        /// Which step.
-        step: u32,
-        /// How many there are.
-        last: u32,
-    },
-    /// Nothing was captured at that place.
+    NoStep { turn: u32, step: u32, last: u32 },
+    /// Nothing was captured at that moment.
     #[error("there is no checkpoint for `{target}`: {reason}")]
     Gap {
         /// What was typed.
         target: String,
-        /// Why.
         reason: String,
     },
     /// A turn, without a session.
@@ -84,13 +73,12 @@ pub enum TargetError {
     /// A path that neither side has.
     #[error("neither the checkpoint nor the workspace has `{}`", .0.display())]
     NoPath(WorkspacePath),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl History {
-    /// The checkpoint that a target means, as it was recorded. Where the view says something else, that is made anew.
+    /// The checkpoint that a target refers to, as it was recorded. If the view differs from the record, the view is rebuilt.
     pub fn resolve(&self, text: &str) -> Result<CheckpointRow, TargetError> {
         let row = self.resolve_row(text)?;
         match self.store.check_checkpoint(&row) {
@@ -144,7 +132,7 @@ impl History {
         }
     }
 
-    /// The checkpoint of a place in a session.
+    /// The checkpoint at a position in a session.
     fn resolve_turn(
         &self,
         session: Option<&str>,
@@ -182,7 +170,7 @@ impl History {
     pub(crate) fn before_turn(&self, session: &SessionId, turn: u32) -> Result<Option<CheckpointRow>, StoreError> {
         let at = |step| TurnContext { session: session.clone(), turn, step };
         match self.store.checkpoint_at(&at(None), Cause::Prompt)? {
-            // Piton came in the middle of the turn, or there was a gap: the next moment at which nothing was done.
+            // Piton started in the middle of the turn, or there was a gap: use the next moment before anything else was done.
             None => self.store.checkpoint_at(&at(Some(1)), Cause::BeforeTool),
             found => Ok(found),
         }

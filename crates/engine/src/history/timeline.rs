@@ -1,4 +1,4 @@
-//! Looking at what is remembered: the log, one checkpoint, how things stand.
+//! Reading what is stored: the list of checkpoints, one checkpoint, the status.
 
 use std::collections::HashMap;
 
@@ -20,12 +20,12 @@ use crate::workspace::{History, Standing, Workspace};
 /// Which checkpoints to list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOptions {
-    /// At most so many; all when not given.
+    /// At most this many; all if not given.
     pub limit: Option<u64>,
 }
 
 impl Workspace {
-    /// How the workspace stands: its store, its newest checkpoint and what changed since.
+    /// The state of the workspace: its store, its newest checkpoint and what changed since.
     pub fn status(&self) -> Result<Status, DiffError> {
         let head = self.store.head(self.record.line)?;
         let standing = self.standing().map_err(|e| self.folder_error(e))?;
@@ -61,7 +61,7 @@ impl Workspace {
         sessions.retain(|session| session.live);
         let unprotected = self.unprotected_worktrees(index.as_ref(), &sessions);
         let room = self.store.room()?;
-        // What an operation captured says nothing of the next event: without room it takes only what it touches itself.
+        // An operation's capture does not predict the next event's: without room, it captures only what it touches.
         let captured = self.store.last_capture()?;
         let not_captured = self.store.last_gap()?.filter(|(seq, _)| *seq > captured);
         Ok(Status {
@@ -153,26 +153,26 @@ impl History {
         })
     }
 
-    /// What a checkpoint left out for want of room: nobody knows what it was.
+    /// What a checkpoint skipped because the budget was full: its content is unknown.
     pub(crate) fn over_budget_at(&self, of: &Checkpoint) -> Result<Vec<(WorkspacePath, SkipReason)>, StoreError> {
         if of.skipped == 0 {
             return Ok(Vec::new());
         }
         match diff::skipped(&self.store, &of.root.tree) {
-            // What is damaged is told by whoever needs it.
+            // Damage is reported where the data is needed.
             Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(Vec::new()),
             found => Ok(found?.into_iter().filter(|(_, reason)| *reason == SkipReason::Budget).collect()),
         }
     }
 }
 
-/// What a tree left out, and the own data of the repositories in it; that of the workspace's own everybody knows of.
+/// What a tree skipped, including the `.git` of nested repositories, but not the workspace's own, which everybody expects.
 fn with_repositories<S: TreeSource>(
     source: &S,
     tree: &ObjectId,
     skipped: &[(WorkspacePath, SkipReason)],
 ) -> Vec<SkippedView> {
-    // What is damaged is told by whoever needs it.
+    // Damage is reported where the data is needed.
     let inside = diff::repositories(source, &WorkspacePath::root(), tree).unwrap_or_default();
     let inside = inside.iter().filter(|folder| !folder.is_root()).map(SkippedView::git_of);
     skipped.iter().map(Into::into).chain(inside).collect()

@@ -1,4 +1,4 @@
-//! Changes of the same paths, taken together: what they come to in the end.
+//! The net effect of several changes of the same paths.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use piton_store::ChangeRow;
 
 use crate::view::ChangedFile;
 
-/// A changed path as views have it.
+/// A changed path as a view value.
 pub(crate) fn file(row: &ChangeRow) -> ChangedFile {
     ChangedFile { path: (&row.path).into(), kind: row.kind, owner: row.owner.clone() }
 }
 
-/// What two changes of a path come to: the first and the last one.
+/// The net effect of two changes of a path, the first and the last one.
 pub(crate) fn net(first: ChangeKind, last: ChangeKind) -> Option<ChangeKind> {
     match (first, last) {
-        // Made and gone again: nothing is left of it.
+        // Created and deleted again: there is no net change.
         (ChangeKind::Created, ChangeKind::Deleted) => None,
         (ChangeKind::Created, _) => Some(ChangeKind::Created),
         (ChangeKind::Deleted, ChangeKind::Created) => Some(ChangeKind::Modified),
@@ -37,7 +37,7 @@ pub(crate) fn counts(kinds: impl Iterator<Item = ChangeKind>) -> Counts {
     counts
 }
 
-/// Changes of the same paths, taken together.
+/// The net changes, one for each path.
 #[derive(Default)]
 pub(crate) struct Together(BTreeMap<WorkspacePath, (ChangeKind, ChangeKind, Owner)>);
 

@@ -14,20 +14,20 @@ use crate::history::together::{Together, file};
 use crate::view::{Cursor, GapView, LogEntry, OperationView, StepView, Timeline, TurnView, Unknown};
 use crate::workspace::History;
 
-/// What of the timeline to show.
+/// What to show of the timeline.
 #[derive(Clone, Debug, Default)]
 pub struct TimelineOptions {
-    /// At most so many entries.
+    /// At most this many entries.
     pub limit: Option<u64>,
-    /// Only what is not younger than this place, such as [`Timeline::next`] of the page before.
+    /// Only what is not newer than this cursor, such as [`Timeline::next`] of the previous page.
     pub before: Option<Cursor>,
-    /// Only of this session.
+    /// Only this session.
     pub session: Option<SessionId>,
     /// Only what changed one of these paths, or something beneath.
     pub paths: Vec<WorkspacePath>,
-    /// Only what is not older than this.
+    /// Only what is not older than this time.
     pub since: Option<Timestamp>,
-    /// Future turns too: those that a rewind of the conversation went back past.
+    /// Include future turns: those that a conversation rewind went back past.
     pub future: bool,
 }
 
@@ -38,7 +38,7 @@ impl History {
     /// Where the store refuses.
     pub fn timeline(&self, options: &TimelineOptions) -> Result<Timeline, StoreError> {
         let now = self.cursor_now()?;
-        // One look at the database for all of the questions.
+        // One transaction on the database for all the queries.
         self.store.read_steadily(|| self.page(options, &now))
     }
 
@@ -72,7 +72,7 @@ impl History {
         Ok(Timeline { entries, total, older, next, begin_again, future: future_count, sessions })
     }
 
-    /// What there is to show, without what is in it.
+    /// The entries to show, without their contents.
     fn all_entries(&self) -> Result<Vec<Entry>, StoreError> {
         let mut entries: Vec<Entry> = Vec::new();
         for row in self.store.checkpoints_apart()? {
@@ -128,7 +128,7 @@ impl History {
         })
     }
 
-    /// What is in some entries: only what they need is read.
+    /// The contents of these entries; reads only what they need.
     fn entries(&self, found: Vec<Entry>) -> Result<Vec<LogEntry>, StoreError> {
         let mut turns = Turns::default();
         let mut rows: HashMap<TurnKey, (TurnRow, Vec<StepRow>, Option<Unknown>)> = HashMap::new();
@@ -140,7 +140,7 @@ impl History {
             let (Happening::Turn(number), Some(session)) = (&entry.what, &entry.session) else { continue };
             let Some(turn) = self.store.turn(session, *number)? else { continue };
             let steps = self.store.steps(session, Some(*number))?;
-            // Nothing that a turn changed was found before anything that is recorded of it.
+            // Nothing that a turn changed was found before the turn's first record.
             from = steps.iter().map(|step| step.seq).chain([turn.seq, from]).min().unwrap_or(0);
             let mut checkpoints = Vec::new();
             for (row, is_listed) in self.store.checkpoints_of_turn(session, *number)? {
@@ -198,7 +198,7 @@ impl History {
         Ok(entries)
     }
 
-    /// Some turns with what was done in them, in the order given; those that piton never heard of are left out.
+    /// These turns with what was done in them, in the given order, without those that piton never heard of.
     pub(crate) fn turn_views(&self, turns: impl IntoIterator<Item = TurnKey>) -> Result<Vec<TurnView>, StoreError> {
         let entry = |(session, number)| Entry {
             seq: 0,
@@ -229,7 +229,7 @@ impl History {
 /// A turn of a session.
 pub(crate) type TurnKey = (SessionId, u32);
 
-/// An entry of the timeline without what is in it.
+/// An entry of the timeline without its contents.
 struct Entry {
     seq: u64,
     at: Timestamp,
@@ -246,7 +246,7 @@ enum Happening {
 }
 
 impl Entry {
-    /// The turn that it is.
+    /// The turn, if it is one.
     fn turn(&self) -> Option<TurnKey> {
         match (&self.what, &self.session) {
             (Happening::Turn(number), Some(session)) => Some((session.clone(), *number)),
@@ -255,15 +255,15 @@ impl Entry {
     }
 }
 
-/// What changed some paths.
+/// What changed the requested paths.
 struct Touching {
     turns: HashSet<TurnKey>,
-    /// The checkpoints that found such changes of the user.
+    /// The checkpoints that found the user's changes of them.
     yours: HashSet<u64>,
     checkpoints: HashSet<u64>,
 }
 
-/// Whether more changed than is listed. Of a first checkpoint nothing is.
+/// Whether more changed than is listed. A first checkpoint lists nothing.
 pub(crate) fn is_unlisted(row: &CheckpointRow) -> bool {
     let checkpoint = &row.checkpoint;
     checkpoint.owned.iter().all(|owned| owned.paths.is_empty())
@@ -296,18 +296,17 @@ fn turn_shown(cause: Cause, place: Option<&TurnContext>) -> Option<TurnKey> {
     }
 }
 
-/// What checkpoints say of turns.
+/// What checkpoints tell about turns.
 #[derive(Default)]
 struct Turns {
-    /// The checkpoints just before turns and steps.
     before: HashMap<(SessionId, u32, Option<u32>), CheckpointId>,
     owned: HashMap<(SessionId, u32), Together>,
     by_step: HashMap<(SessionId, u32, u32), Together>,
     yours: HashMap<(SessionId, u32), Together>,
     unsure: HashMap<(SessionId, u32), Together>,
-    /// What a step changed where that was too much to list.
+    /// How much a step changed, if it was too much to list.
     unlisted: HashMap<(SessionId, u32, u32), Counts>,
-    /// What the user changed, or nobody knows who, where that was too much to list.
+    /// How much the user or an unknown author changed, if it was too much to list.
     yours_unlisted: HashMap<TurnKey, Counts>,
     unsure_unlisted: HashMap<TurnKey, Counts>,
 }

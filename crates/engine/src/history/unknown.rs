@@ -18,7 +18,7 @@ impl History {
     pub(crate) fn unknown_turns(&self, session: &Lineage, is_here: bool) -> Result<Vec<UnknownTurn>, StoreError> {
         let first = self.store.first(self.record.line)?;
         let lost = self.turns_across_lost()?;
-        // Who looks at the folder as it is now sees what no checkpoint has found.
+        // Comparing with the current folder shows what no checkpoint has found.
         let unseen = if is_here { HashSet::new() } else { self.turns_unseen()? };
         let mut unknown = Vec::new();
         for id in session.sessions() {
@@ -45,7 +45,7 @@ impl History {
         Ok(unknown)
     }
 
-    /// The turns that were under way where a checkpoint is lost: what they changed then is in no list.
+    /// Turns that were under way around a lost checkpoint: what they changed then is not listed anywhere.
     pub(crate) fn turns_across_lost(&self) -> Result<HashSet<(SessionId, u32)>, StoreError> {
         let mut turns = HashSet::new();
         for across in self.lost_checkpoints()? {
@@ -54,7 +54,7 @@ impl History {
         Ok(turns)
     }
 
-    /// The turns with tools that ended after the newest checkpoint: nobody has looked at what those changed.
+    /// Turns with tools that ended after the newest checkpoint: what those changed has not been captured.
     pub(crate) fn turns_unseen(&self) -> Result<HashSet<(SessionId, u32)>, StoreError> {
         let Some(head) = self.store.head(self.record.line)? else { return Ok(HashSet::new()) };
         let ended = self.store.steps_ended_since(head.seq)?.into_iter();
@@ -74,7 +74,7 @@ impl History {
             if before.iter().any(|row| row.checkpoint.line == line) {
                 continue;
             }
-            // What was captured in the folder of before is known.
+            // What was captured in the previous folder is known.
             let has_seen = |step: &StepRow| {
                 before.iter().any(|row| match row.checkpoint.cause {
                     Cause::AfterTool => is_at(row, &step.step.at),
@@ -103,12 +103,12 @@ impl History {
 /// were.
 fn is_late(turn: &TurnRow, steps: &[StepRow], first: Option<&CheckpointRow>) -> bool {
     let seq = first.map_or(u64::MAX, |row| row.seq);
-    // The capture before a tool is in time for that tool.
+    // A capture made before a tool is in time for that tool.
     let is_in_time = |step: &StepRow| {
         let begins = |row: &CheckpointRow| row.checkpoint.cause == Cause::BeforeTool && is_at(row, &step.step.at);
         step.seq > seq || first.is_some_and(begins)
     };
-    // Where nobody heard a turn's prompt, nobody may have heard of its first tools either.
+    // If a turn's prompt was not reported, its first tools may not have been either.
     let is_joined = turn.turn.prompt.is_none() && turn.seq < seq;
     is_joined || !steps.iter().all(is_in_time)
 }

@@ -10,14 +10,12 @@ use super::PathView;
 /// A session that was written to an archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionExported {
-    /// Which.
     pub session: SessionId,
-    /// Its agent.
     pub agent: String,
-    /// The archive; none where it went to a stream.
+    /// The archive's path; `None` if it was written to a stream.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "super::git::some_readable")]
     pub file: Option<PathBuf>,
-    /// Its bytes.
+    /// Bytes.
     pub size: u64,
     /// The sessions in it: this one, and those that it is a branch of.
     pub sessions: Vec<SessionId>,
@@ -30,37 +28,35 @@ pub struct SessionExported {
     /// Files in it that are ignored and that git does not track, such as `.env`.
     #[serde(default)]
     pub ignored: Vec<PathView>,
-    /// Files in it of which git keeps something else than what they say, because a filter (git-crypt, LFS) changes them.
+    /// Files in it that a git filter (git-crypt, LFS) transforms, so git stores other bytes.
     #[serde(default)]
     pub filtered: Vec<PathView>,
-    /// Files in it that git is told not to look at (`--skip-worktree`, `--assume-unchanged`), where it has something else.
+    /// Files in it that git was told to ignore changes of (`--skip-worktree`, `--assume-unchanged`) and that differ from git's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwatched: Vec<PathView>,
-    /// Bytes of the transcript, where it is in it.
+    /// Bytes of the transcript, if it is included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<u64>,
-    /// Why it is not.
+    /// Why it is not included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript_missing: Option<String>,
 }
 
-/// Files of a session that are not for others to see, each list in order.
+/// Files of a session that may be private, each list sorted.
 #[derive(Clone, Debug, Default)]
 pub struct PrivatePaths {
     /// Ignored, and not tracked by git.
     pub ignored: Vec<PathView>,
-    /// Changed by a filter before git keeps them.
+    /// Transformed by a filter before git stores them.
     pub filtered: Vec<PathView>,
-    /// Tracked, and edited where git is told not to look.
+    /// Tracked, and edited although git was told not to look.
     pub unwatched: Vec<PathView>,
 }
 
 /// A session that came from an archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionImported {
-    /// Which.
     pub session: SessionId,
-    /// Its agent.
     pub agent: String,
     /// What the agent calls it.
     pub agent_id: String,
@@ -68,7 +64,7 @@ pub struct SessionImported {
     pub made_at: Timestamp,
     /// The version of the piton that made it.
     pub made_by: String,
-    /// All of it was in this store before; nothing was recorded.
+    /// Everything was in this store already; nothing was recorded.
     pub already_here: bool,
     /// The line that its checkpoints are on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,21 +79,21 @@ pub struct SessionImported {
     pub objects: u64,
     /// Their bytes in the store.
     pub bytes: u64,
-    /// Bytes of the transcript, where the archive had it.
+    /// Bytes of the transcript, if the archive contained it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<u64>,
-    /// Names that mean something else here.
+    /// Names that were already taken here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub renamed: Vec<RenamedName>,
 }
 
-/// A name of an archive that something of the workspace has already.
+/// A name in an archive that is already taken in this workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenamedName {
     /// The archive's.
     pub name: String,
-    /// Whether it is a session's; else it is a checkpoint's.
+    /// Whether it names a session; otherwise a checkpoint.
     pub session: bool,
-    /// What it is called here; nothing where that is none.
+    /// The name it got here, if any.
     pub now: Option<String>,
 }

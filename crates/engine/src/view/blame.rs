@@ -9,14 +9,13 @@ use super::{CheckpointView, PathView};
 /// A file, line by line, with who wrote each.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Blame {
-    /// Which.
     #[serde(flatten)]
     pub path: PathView,
-    /// The checkpoint that has these lines; none where they are those of now.
+    /// The checkpoint that has these lines; `None` for the current file.
     pub at: Option<CheckpointView>,
     /// The lines, in order.
     pub lines: Vec<BlameLine>,
-    /// Where they come from, each said once.
+    /// Where the lines come from, without duplicates.
     pub origins: Vec<LineOrigin>,
 }
 
@@ -27,34 +26,33 @@ pub struct BlameLine {
     pub number: u32,
     /// Its text without the end of line; bytes that are not UTF-8 are replaced.
     pub text: String,
-    /// Where it comes from: a place in the list of origins, from 0.
+    /// Index into the list of origins.
     pub origin: usize,
 }
 
 /// Where lines come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineOrigin {
-    /// Who wrote them, in a word.
     pub kind: OriginKind,
-    /// The same with how that is known, or with everybody who may have been it.
+    /// The owner with its evidence, or with all candidates.
     pub owner: Option<Owner>,
     /// The session of the turn.
     pub session: Option<SessionId>,
-    /// The turn: of a step, or where it is unsure which of one turn's steps it was, of all of them.
+    /// The step's turn; also set if it is unsure which step of that turn it was.
     pub turn: Option<u32>,
     /// The step in it.
     pub step: Option<u32>,
     /// The step's tool.
     pub tool: Option<String>,
-    /// What the step did, in a few words; of an operation what it is.
+    /// A few words about what the step, or the operation, did.
     pub summary: Option<String>,
     /// The first line of the turn's prompt.
     pub prompt: Option<String>,
     /// The first checkpoint that has them.
     pub checkpoint: Option<CheckpointId>,
-    /// When that was made.
+    /// When that checkpoint was made.
     pub at: Option<Timestamp>,
-    /// Where the file was then, if it has moved since.
+    /// The file's path then, if it was moved since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<PathView>,
 }
@@ -65,14 +63,13 @@ pub struct LineOrigin {
 pub enum OriginKind {
     /// A tool call.
     Step,
-    /// The user.
     You,
-    /// It cannot be told.
+    /// Nobody can tell.
     Unsure,
-    /// A rewind, an undo or a redo: lines that it made and that were nowhere before, as merging does.
+    /// A rewind, an undo or a redo created them, for example by merging.
     Operation,
-    /// They are in the first checkpoint.
+    /// Already in the first checkpoint.
     BeforePiton,
-    /// They are in no checkpoint yet.
+    /// In no checkpoint yet.
     Now,
 }

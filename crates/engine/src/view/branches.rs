@@ -10,28 +10,27 @@ use super::{Diff, OperationOutcome, SessionView, SkippedView, TurnView, readable
 /// What a fork made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ForkOutcome {
-    /// The branch, in `conversation`; the files here stay as they are.
+    /// The branch is in `conversation`; the files here stay as they are.
     #[serde(flatten)]
     pub outcome: OperationOutcome,
-    /// The folder that the code of that moment was laid out in, where that was asked for.
+    /// The folder with the code of that moment, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<WorktreeView>,
 }
 
-/// A folder with the code of a moment.
+/// A new folder with the code of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorktreeView {
-    /// Where.
     #[serde(serialize_with = "readable")]
     pub path: PathBuf,
-    /// Whether everything reads back as it was captured.
+    /// Whether everything was read back and is as captured.
     pub verified: bool,
-    /// What the checkpoint had skipped: it is not there.
+    /// What the checkpoint had skipped, so it is missing here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedView>,
     /// The first checkpoint there.
     pub checkpoint: Option<CheckpointId>,
-    /// Why it is no workspace of its own yet, where that failed; the folder itself is whole.
+    /// Why it could not become a workspace of its own, if that failed; the folder itself is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -39,7 +38,7 @@ pub struct WorktreeView {
 /// A session with another name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Renamed {
-    /// The session, with it.
+    /// The session with its new name.
     pub session: SessionView,
     /// Other workspaces that know the session and could not be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -49,11 +48,10 @@ pub struct Renamed {
 /// A branch that became the main line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Promoted {
-    /// The branch.
     pub session: SessionView,
     /// It was the main line already.
     pub already: bool,
-    /// The lines that were put aside for it; their files stay.
+    /// Sessions that were archived in its favour; their files stay.
     pub archived: Vec<SessionView>,
     /// Other workspaces that know one of them and could not be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,59 +61,53 @@ pub struct Promoted {
 /// Branches that are deleted, or would be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BranchDeletion {
-    /// Which.
     pub branches: Vec<SessionView>,
-    /// Branches that are old enough and stay all the same.
+    /// Branches that are old enough but stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stay: Vec<BranchStays>,
-    /// Whether it was done; otherwise it is what would be.
+    /// Whether they were deleted; otherwise this is a preview.
     pub done: bool,
     /// Other workspaces that know one of them and could not be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<String>,
 }
 
-/// A branch that is not deleted with the others.
+/// A branch that is not deleted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BranchStays {
-    /// Which.
     pub session: SessionId,
-    /// Why.
     pub why: String,
 }
 
 /// A branch that came back from the trash.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BranchRestored {
-    /// The branch.
     pub session: SessionView,
     /// Other workspaces that know it and could not be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<String>,
 }
 
-/// Two conversations beside each other.
+/// Two conversations compared.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
-    /// One.
     pub a: SessionView,
-    /// The other.
     pub b: SessionView,
-    /// Where they parted; none where they have nothing in common.
+    /// Where they diverged; `None` if they have nothing in common.
     pub parted: Option<Parted>,
-    /// The turns of the one since then.
+    /// Turns of `a` since then.
     pub turns_a: Vec<TurnView>,
-    /// The turns of the other since then.
+    /// Turns of `b` since then.
     pub turns_b: Vec<TurnView>,
-    /// The last checkpoint of the one; none where nothing was captured in it.
+    /// The last checkpoint of `a`; `None` if nothing was captured in it.
     pub end_a: Option<CheckpointId>,
-    /// The last checkpoint of the other.
+    /// The last checkpoint of `b`.
     pub end_b: Option<CheckpointId>,
-    /// What differs between the two; none where one of them is missing.
+    /// The difference between the two; `None` if one of them is missing.
     pub diff: Option<Diff>,
 }
 
-/// Where two conversations parted.
+/// Where two conversations diverged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parted {
     /// The youngest session that both have turns of.

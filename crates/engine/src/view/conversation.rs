@@ -11,45 +11,45 @@ use super::{ChangedFile, OperationOutcome};
 pub struct ConversationPlanView {
     /// The session that it comes from.
     pub from: SessionId,
-    /// The session that it goes back to, where that is there already: a redo makes nothing new.
+    /// The existing session that it returns to; a redo makes no new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<SessionId>,
-    /// The first turn that is left behind.
+    /// The first turn that is no longer part of the conversation.
     pub turn: u32,
-    /// How many turns are left behind; they stay readable.
+    /// How many turns are no longer part of it; they stay readable.
     pub leaves: u32,
-    /// What the user said in that turn, to be changed and said again.
+    /// The prompt of that turn, to be edited and sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// Nothing was said before it: the conversation begins anew, with a new session of the agent.
+    /// There is nothing before that turn: the agent starts a new session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anew: bool,
-    /// The transcript ends in the middle of a line, which is left out: the agent is writing.
+    /// The agent is writing: the transcript ends in an incomplete line, which is left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
-    /// Files that are newer than the conversation will be: they stay.
+    /// Files that stay although they are newer than the conversation will be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub newer: Vec<ChangedFile>,
 }
 
-/// What became of a conversation.
+/// The result for a conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConversationOutcome {
-    /// The session that goes on; none where the conversation begins anew.
+    /// The session to continue in; `None` if the conversation starts anew.
     pub session: Option<SessionId>,
     /// What the agent calls it.
     pub agent_id: Option<String>,
     /// The session that it came from.
     pub parent: SessionId,
-    /// The first turn that was left behind.
+    /// The first turn that is no longer part of the conversation.
     pub turn: u32,
     /// What the user said in that turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// How to go on, word by word; none where the agent has no such command.
+    /// The command that continues there, word by word; `None` if the agent has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Vec<String>>,
-    /// The folder to do that in: the agent finds its session only there.
+    /// The folder to run it in: the agent finds its session only there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The new transcript.
@@ -72,89 +72,81 @@ pub struct OriginView {
     pub turn: u32,
     /// When it was made.
     pub at: Timestamp,
-    /// How.
     pub how: Began,
 }
 
 /// What was said in a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Which.
     pub session: SessionId,
-    /// Its agent.
     pub agent: String,
     /// What the agent calls it.
     pub agent_id: String,
     /// The number of its last turn.
     pub last: u32,
-    /// So many turns at its beginning are not in it: a summary stands for them.
+    /// How many turns at its beginning are replaced by a summary.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: u32,
-    /// How it began, where it is a branch of another.
+    /// Set if it is a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<OriginView>,
-    /// Where it was read.
     pub source: SaidSource,
-    /// Why it was not read from the transcript, where the agent keeps one.
+    /// Why it was not read from the transcript, if the agent keeps one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_transcript: Option<String>,
     /// What was said, in order.
     pub said: Vec<SaidView>,
-    /// The turn to go on reading from, where this is not all.
+    /// The turn to continue reading from, if there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u32>,
 }
 
-/// Where a conversation was read.
+/// Where a conversation was read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SaidSource {
-    /// In the agent's own file.
+    /// The agent's own file.
     Transcript,
-    /// In what the agent reported.
+    /// What the agent reported.
     Reports,
 }
 
 /// One thing that was said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaidView {
-    /// The number of its turn; of what comes before the first, the number before that.
+    /// Its turn's number; anything before the first turn has that turn's number minus one.
     pub turn: u32,
     /// Who: `user`, `assistant`, `tool` (a call, in a few words), `summary` (what stands for earlier turns), or what the
     /// agent that reported it calls them.
     pub speaker: String,
-    /// What.
     pub text: String,
-    /// The tool's name, of a call.
+    /// The tool's name, if this is a call.
     pub tool: Option<String>,
-    /// When.
     pub at: Option<Timestamp>,
 }
 
-/// A summary, and the branch that it is in.
+/// A summary and the branch that contains it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summarized {
-    /// The summary.
     pub summary: SummaryView,
-    /// What was made; nothing where it was only shown.
+    /// The branch; `None` for a preview.
     #[serde(flatten)]
     pub outcome: Option<OperationOutcome>,
 }
 
-/// A summary that stands for turns.
+/// A summary that replaces turns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SummaryView {
-    /// Whose turns.
     pub session: SessionId,
-    /// The first of them.
+    /// The first replaced turn.
     pub first: u32,
-    /// The last of them.
+    /// The last replaced turn.
     pub last: u32,
     /// Who made it: `command`, `endpoint` or, without either, `digest`.
     pub by: String,
     /// What it says.
     pub text: String,
-    /// So many bytes of the conversation the summarizer was not given.
+    /// Bytes of the conversation that were not passed to the summarizer.
     pub left_out: u64,
 }
 

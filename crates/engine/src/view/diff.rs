@@ -10,10 +10,8 @@ use super::{CheckpointView, PathView, SkippedView};
 /// One path's difference, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
-    /// What happened.
     pub kind: ChangeKind,
     /// What was there.
     pub before: Option<EntryView>,
@@ -32,7 +30,7 @@ impl From<&Change> for FileChange {
     }
 }
 
-/// What stands at a path.
+/// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum EntryView {
@@ -42,12 +40,12 @@ pub enum EntryView {
         mode: String,
         /// Bytes.
         size: u64,
-        /// The hash of its content: files of equal contents have the same.
+        /// The hash of its content: equal for files with equal contents.
         hash: ObjectId,
     },
     /// A symbolic link.
     Symlink {
-        /// Where it points; lossy where that is not UTF-8.
+        /// Where it points; lossy if that is not UTF-8.
         target: String,
     },
     /// A folder.
@@ -56,10 +54,7 @@ pub enum EntryView {
         mode: String,
     },
     /// Not captured.
-    Skipped {
-        /// Why.
-        reason: SkipReason,
-    },
+    Skipped { reason: SkipReason },
 }
 
 impl From<&Entry> for EntryView {
@@ -77,18 +72,17 @@ impl From<&Entry> for EntryView {
 /// The difference between two moments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Diff {
-    /// The earlier side; none where it is now.
+    /// The earlier side; `None` for the current state.
     pub from: Option<CheckpointView>,
-    /// The later side; none where it is now.
+    /// The later side; `None` for the current state.
     pub to: Option<CheckpointView>,
     /// How many paths differ.
     pub changes: Counts,
-    /// What differs.
     pub files: Vec<FileDiff>,
-    /// What one side has and the other left out, so that nobody knows whether it differs.
+    /// Paths that one side has and the other skipped, so it is unknown whether they differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_compared: Vec<SkippedView>,
-    /// Folders that differ and whose listing is damaged in the store: nobody knows in what they differ.
+    /// Folders that differ, with a damaged listing in the store, so it is unknown in what.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<PathView>,
 }
@@ -96,12 +90,11 @@ pub struct Diff {
 /// One path's difference with its content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileDiff {
-    /// What happened.
     #[serde(flatten)]
     pub change: FileChange,
     /// Whether the content is not text, or too large to compare.
     pub binary: bool,
-    /// Whether the content cannot be had: it was damaged in the store, or changed while it was compared.
+    /// Whether the content is unavailable: damaged in the store, or changed during the comparison.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unavailable: bool,
     /// Lines that are only on the later side.

@@ -10,22 +10,22 @@ use super::PathView;
 /// What putting a repository's state back would do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitPlanView {
-    /// Where HEAD is: `main (1a2b3c4d5e)`.
+    /// Where HEAD is, such as `main (1a2b3c4d5e)`.
     pub from: String,
     /// Where it goes.
     pub to: String,
     /// The branch that points at another commit afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Where that branch points now; none where there is no such branch.
+    /// Where that branch points now; `None` if it does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_from: Option<String>,
-    /// Where it points afterwards; none where it goes, because it had no commit yet.
+    /// Where it points afterwards; `None` if it is removed, because it had no commit yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_to: Option<String>,
     /// Paths whose entries in the index change.
     pub index_changes: u64,
-    /// Set where the workspace is a folder in the repository: HEAD and the index are those of all of it.
+    /// Set if the workspace is a folder inside the repository: HEAD and the index belong to the whole repository.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "some_readable")]
     pub whole_repository: Option<PathBuf>,
 }
@@ -49,48 +49,45 @@ pub(super) fn some_readable<S: serde::Serializer>(path: &Option<PathBuf>, to: S)
 pub struct Exported {
     /// The reference's whole name.
     pub reference: String,
-    /// The commit that it points at.
+    /// The commit that it points to.
     pub commit: String,
-    /// The repository.
     #[serde(serialize_with = "super::readable")]
     pub repository: PathBuf,
     /// Whether the repository was made for this.
     pub made: bool,
     /// The commits, oldest first.
     pub commits: Vec<ExportedCommit>,
-    /// Turns that are not among them, because nothing was captured in them.
+    /// Turns without a commit, because nothing was captured in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<u32>,
-    /// Folders of the last commit that git cannot hold, because they are empty.
+    /// Folders missing from the last commit, because git cannot store empty ones.
     pub empty_folders: Vec<PathView>,
-    /// Files of the last commit whose permission bits are others than git's 644 and 755.
+    /// How many files of the last commit have permission bits other than git's 644 and 755.
     pub other_modes: u64,
-    /// Paths that the last checkpoint had left out.
+    /// How many paths the last checkpoint had skipped.
     pub skipped_count: u64,
-    /// Files that stayed out, because they are ignored and git does not track them.
+    /// Files left out because they are ignored and untracked.
     #[serde(default)]
     pub ignored: Vec<PathView>,
-    /// Files that stayed out, because git keeps something else than what they say: a filter (git-crypt, LFS) changes them.
+    /// Files left out because a filter (git-crypt, LFS) transforms them before git stores them.
     #[serde(default)]
     pub filtered: Vec<PathView>,
     /// Files that stayed out, because git is told not to look at them (`--skip-worktree`, `--assume-unchanged`) and has something
     /// else there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwatched: Vec<PathView>,
-    /// Git has what was meant: every commit's tree is the one that piton reckoned.
+    /// Whether every commit's tree in git is the one that piton computed.
     pub verified: bool,
 }
 
 /// A checkpoint that became a commit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedCommit {
-    /// The commit.
     pub commit: String,
     /// Its message's first line.
     pub subject: String,
-    /// The checkpoint.
     pub checkpoint: CheckpointId,
-    /// The turn, where it is one's end.
+    /// The turn that it ends, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
 }
@@ -98,9 +95,8 @@ pub struct ExportedCommit {
 /// What one operation keeps reachable in the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptGit {
-    /// Which.
     pub operation: OperationId,
-    /// When it began; none where this store does not know it.
+    /// When it began; `None` if this store does not know the operation.
     pub began_at: Option<Timestamp>,
     /// How many references.
     pub references: u64,
@@ -118,6 +114,6 @@ pub enum KeptGitState {
     TakenBack,
     /// The repository was moved since, so its state can no longer be taken back.
     Moved,
-    /// Another store's operation, or that of one that is gone.
+    /// The operation of another store, or of one that no longer exists.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! What happened, as a stream: a place in it, and one notice for each record.
+//! What happened, as a stream: a cursor into it, and one notice per record.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use super::{CheckpointView, GapView, OperationView, OriginView};
 
-/// A place in a store's records: behind the record of this number.
+/// A position in a store's records: after the record with this number.
 ///
 /// Its text, such as `kmzqkmzqkmzqkmzq.1.204`, goes through a URL, a file or an argument as it is. Whoever keeps one need not know
 /// what is in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cursor {
-    /// The workspace whose store it is of.
+    /// The workspace that the store belongs to.
     pub store: WorkspaceId,
-    /// The view that numbered the records. One made anew, after damage or because records were removed, has another.
+    /// The view that numbered the records. A view rebuilt after damage, or because records were removed, has another.
     pub generation: u64,
     /// The last record before this place; 0 before the first.
     pub seq: u64,
 }
 
-/// Why a text is no cursor.
+/// Why a text is not a cursor.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("this is no cursor")]
 pub struct BadCursor;
@@ -39,7 +39,7 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, BadCursor> {
         let number = |part: &str| {
-            // Only the form that is written here: no sign, no leading zero.
+            // Only the canonical form: no sign, no leading zero.
             part.parse::<i64>().ok().filter(|n| *n >= 0 && n.to_string() == part).map(|n| n as u64).ok_or(BadCursor)
         };
         let mut parts = text.split('.');
@@ -69,11 +69,11 @@ impl From<Cursor> for String {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Since {
-    /// Everything up to `next`, in order.
+    /// All notices up to `next`, in order.
     Notices {
         /// One for each record.
         notices: Vec<NumberedNotice>,
-        /// Where to go on.
+        /// Where to continue.
         next: Cursor,
         /// Whether there is more already.
         more: bool,
@@ -86,12 +86,11 @@ pub enum Since {
     },
 }
 
-/// A notice with its place.
+/// A notice with its cursor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NumberedNotice {
-    /// Right behind it: asking for what comes after this one goes on with the next.
+    /// Points just after it, so asking from here continues with the next one.
     pub cursor: Cursor,
-    /// What happened.
     #[serde(flatten)]
     pub notice: Notice,
 }
@@ -101,156 +100,96 @@ pub struct NumberedNotice {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Notice {
-    /// The workspace became known, is at another path, is another folder, or has another budget.
+    /// The workspace became known, moved, is another folder, or has another budget.
     WorkspaceChanged {
         /// For people.
         path: String,
-        /// When.
         at: Timestamp,
     },
-    /// A checkpoint was recorded. Its name and its annotation come as notices of their own.
+    /// A checkpoint was recorded. Its name and annotation are notices of their own.
     Captured {
-        /// Which.
         checkpoint: Box<CheckpointView>,
         /// How many changed rules and settings wait for the user's word since this checkpoint, where they are others than
         /// before: 0 where the user agreed, or they were taken back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rules_waiting: Option<u64>,
     },
-    /// A checkpoint was named; whatever had that name has it no longer.
-    Named {
-        /// Which.
-        checkpoint: CheckpointId,
-        /// What it is called.
-        name: String,
-    },
-    /// Something was noted on a checkpoint; an empty text takes the note away.
-    Annotated {
-        /// Which.
-        checkpoint: CheckpointId,
-        /// The note.
-        text: String,
-    },
+    /// A checkpoint was named; whatever had that name before no longer has it.
+    Named { checkpoint: CheckpointId, name: String },
+    /// A checkpoint was annotated; an empty text removes the annotation.
+    Annotated { checkpoint: CheckpointId, text: String },
     /// A session began, was heard of for the first time, or was branched off.
     SessionBegan {
-        /// Which.
         session: SessionId,
-        /// Whose.
         agent: String,
         /// What a person calls it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// Where it comes from, of a branch.
+        /// Set for a branch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<OriginView>,
-        /// When.
         at: Timestamp,
     },
     /// A session was renamed, promoted, archived, deleted or restored, or its transcript is elsewhere.
     SessionChanged {
-        /// Which.
         session: SessionId,
         /// What a person calls it now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// What a person made of it.
+        /// Its rank, if a person gave it one.
         rank: Rank,
     },
-    /// A session came to its end; it may go on later.
-    SessionEnded {
-        /// Which.
-        session: SessionId,
-        /// When.
-        at: Timestamp,
-    },
-    /// A session came from an archive.
-    SessionImported {
-        /// Which.
-        session: SessionId,
-        /// When.
-        at: Timestamp,
-    },
+    /// A session ended; it may continue later.
+    SessionEnded { session: SessionId, at: Timestamp },
+    /// A session was imported from an archive.
+    SessionImported { session: SessionId, at: Timestamp },
     /// A turn began.
     TurnBegan {
-        /// Of which session.
         session: SessionId,
-        /// Which.
         turn: u32,
-        /// What the user said.
+        /// The user's prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
-        /// When.
         at: Timestamp,
     },
     /// More became known of a turn, such as its prompt.
     TurnChanged {
-        /// Of which session.
         session: SessionId,
-        /// Which.
         turn: u32,
-        /// What the user said.
+        /// The user's prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
     },
-    /// A turn came to its end.
-    TurnEnded {
-        /// Of which session.
-        session: SessionId,
-        /// Which.
-        turn: u32,
-        /// How.
-        ending: Ending,
-        /// When.
-        at: Timestamp,
-    },
+    /// A turn ended.
+    TurnEnded { session: SessionId, turn: u32, ending: Ending, at: Timestamp },
     /// A tool is about to run, or something more became known of it.
     StepBegan {
-        /// Of which session.
         session: SessionId,
-        /// In which turn.
         turn: u32,
-        /// Which.
         step: u32,
         /// What runs.
         tool: String,
         /// What it does, in a few words.
         summary: String,
-        /// When.
         at: Timestamp,
     },
     /// A tool has run.
-    StepEnded {
-        /// Of which session.
-        session: SessionId,
-        /// In which turn.
-        turn: u32,
-        /// Which.
-        step: u32,
-        /// How.
-        ending: Ending,
-        /// When.
-        at: Timestamp,
-    },
+    StepEnded { session: SessionId, turn: u32, step: u32, ending: Ending, at: Timestamp },
     /// Something was said in a session whose agent keeps no transcript.
     Said {
-        /// In which session.
         session: SessionId,
-        /// In which turn.
         turn: u32,
         /// Who: `user`, `assistant`, `tool`.
         role: String,
-        /// When.
         at: Timestamp,
     },
-    /// A capture that should have been was not.
+    /// A capture that was due was not made.
     Gap {
-        /// In which session.
         session: SessionId,
-        /// Where in it, and why.
         #[serde(flatten)]
         gap: GapView,
     },
-    /// An operation is about to change files.
+    /// An operation begins; it is about to change files.
     OperationBegan {
         /// Which, pending.
         operation: Box<OperationView>,
@@ -259,11 +198,11 @@ pub enum Notice {
     OperationEnded {
         /// Which, as it ended.
         operation: Box<OperationView>,
-        /// The operation that it took back.
+        /// The operation that it reversed, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         took_back: Option<OperationId>,
     },
-    /// The record cannot be read: whatever is shown has to be read again.
+    /// The record cannot be read, so everything shown has to be read again.
     Damaged {},
 }
 

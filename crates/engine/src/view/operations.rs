@@ -18,7 +18,7 @@ use super::{
 pub struct PlanView {
     /// `rewind`, `undo` or `redo`.
     pub kind: OperationVerb,
-    /// What is taken back, in a few words.
+    /// A few words about what is taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// Names the plan where it is kept for an answer; no other process knows it, and for ten minutes at most.
@@ -29,27 +29,27 @@ pub struct PlanView {
     /// The operation that a redo takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
-    /// The checkpoint whose state comes back; an undo has none.
+    /// The checkpoint whose state is restored; `None` for an undo.
     pub target: Option<CheckpointView>,
-    /// Only these paths; all when empty.
+    /// Only these paths; all if empty.
     pub paths: Vec<PathView>,
-    /// Paths that come back.
+    /// Paths that are created again.
     pub created: Vec<PathView>,
-    /// Paths that become what they were.
+    /// Paths whose earlier content is restored.
     pub restored: Vec<PathView>,
-    /// Paths that go.
+    /// Paths that are deleted.
     pub deleted: Vec<PathView>,
-    /// Left alone, because what is or was there is not captured.
+    /// Left alone, because what is or was there was not captured.
     pub skipped: Vec<SkippedView>,
-    /// Of those, paths that should change and cannot, because what is there now cannot be captured first.
+    /// Paths that should change but cannot, because what is there now cannot be captured first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_done: Vec<SkippedView>,
-    /// Turns that are taken back as far as is known what they changed.
+    /// Turns of which not every change is known; only the known ones are taken back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<UnknownTurn>,
-    /// Of the restored and created paths, those whose content is put together from what is there now and what was.
+    /// Those restored and created paths whose content is merged from the current and the earlier one.
     pub merged: Vec<PathView>,
-    /// Paths where taking back does not go together with what is there now: nothing is done while any is undecided.
+    /// Paths where taking back conflicts with what is there now. Nothing is done while any is undecided.
     pub conflicts: Vec<ConflictView>,
     /// Paths that were taken out of the plan, and what must stay with them: they stay as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,37 +57,37 @@ pub struct PlanView {
     /// Files of which some places were taken out of the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_part: Vec<PathView>,
-    /// Paths that nobody named and that go along: the other half of a move.
+    /// Paths that were not requested and are the other half of a requested move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<AlongView>,
-    /// Changes that may be meant and may be somebody else's: they are left alone.
+    /// Changes that may be somebody else's and are therefore left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<ChangedFile>,
-    /// Deletions that may be somebody else's and are taken back all the same, since nothing is lost by that.
+    /// Deletions that may be somebody else's and are taken back anyway, since that loses nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure_back: Vec<ChangedFile>,
-    /// Changes of others that would be overwritten: the user's own, another session's, or nobody knows whose.
+    /// Changes by the user, another session or an unknown author that would be overwritten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<ChangedFile>,
-    /// Changes of others that are carried over.
+    /// Changes by others that are carried over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<ChangedFile>,
-    /// Commands that ran in what is taken back: what they did beside files stays done.
+    /// Commands that ran in the work that is taken back; their side effects outside the workspace's files remain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandView>,
-    /// Where the repository goes, where that is asked for.
+    /// The repository's target state, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitPlanView>,
-    /// Why the repository stays where it is, where it should go back with the rest.
+    /// Why the repository's state stays, although it should be restored too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_stays: Option<String>,
-    /// Where the conversation goes.
+    /// The conversation's part of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationPlanView>,
-    /// Why the conversation stays where it is, where nobody said what to do with it.
+    /// Why the conversation stays, if the request did not say what to do with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_stays: Option<String>,
-    /// Files outside the workspace that tools named and changed. They are touched only on request.
+    /// Files outside the workspace that tools named and changed; touched only on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideView>,
     /// Whether that was requested.
@@ -101,30 +101,27 @@ pub struct PlanView {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(serialize_with = "super::all_readable")]
     pub other_workspaces: Vec<PathBuf>,
-    /// Set where the repository is at another commit than it was at the target; it stays where it is.
+    /// Set if the repository is at another commit than at the target; it stays there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_moved: Option<HeadMoved>,
-    /// What agents are at in this workspace right now.
+    /// What agents are doing in this workspace right now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<RunningView>,
 }
 
-/// A repository that is at another commit now.
+/// A repository whose HEAD moved since the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadMoved {
-    /// Where it was: a branch and a commit.
+    /// The branch and commit then.
     pub was: String,
-    /// Where it is.
     pub is: String,
 }
 
-/// What came of the same rewind in another workspace of the session.
+/// The result of the same rewind in another workspace of the session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Also {
-    /// Where.
     #[serde(serialize_with = "readable")]
     pub workspace: PathBuf,
-    /// What it did there.
     pub outcome: Option<OperationOutcome>,
     /// Why nothing was done there.
     pub error: Option<String>,
@@ -148,21 +145,19 @@ impl PlanView {
     }
 }
 
-/// A path where taking back does not go together with what is there now.
+/// A path where taking back conflicts with what is there now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConflictView {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
-    /// The other paths of a file that was moved: they are left alone with it.
+    /// The other paths of a moved file; they are left alone too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<PathView>,
-    /// Why.
     pub why: Why,
-    /// The places of the content that clash.
+    /// The conflicting places of the content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clashes: Vec<Clash>,
-    /// Whether it was decided; where not, the path stays as it is.
+    /// Whether it was decided; if not, the path stays as it is.
     pub decided: bool,
 }
 
@@ -188,10 +183,9 @@ pub(crate) struct Along {
 /// A path that goes along with another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AlongView {
-    /// Which.
     #[serde(flatten)]
     pub path: PathView,
-    /// The one that was asked for, and is the same file.
+    /// The requested path of the same file.
     pub with: PathView,
 }
 
@@ -217,56 +211,54 @@ pub struct OutsideView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutsideAct {
-    /// It becomes what it was.
+    /// Restore its earlier content.
     Restore,
-    /// It goes: it was not there.
+    /// Delete: it did not exist.
     Delete,
-    /// It comes back.
+    /// Create it again.
     Recreate,
-    /// What it was is merged into what it is.
+    /// Merge: its earlier content is merged into the current one.
     Merge,
-    /// That does not go together with what it is now.
+    /// Conflict with its current content.
     Conflict,
-    /// What it was, or what it is, is not known: it is left alone.
+    /// Left alone, because its earlier or current content is unknown.
     Unknown,
 }
 
 /// A shell command that an agent ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandView {
-    /// By which step of which turn of which session.
+    /// The step that ran it.
     #[serde(flatten)]
     pub step: StepRef,
-    /// The command.
     pub command: String,
-    /// When.
     pub at: Timestamp,
 }
 
 /// What an operation did.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OperationOutcome {
-    /// The operation; none where there was nothing to do.
+    /// The operation; `None` if there was nothing to do.
     pub operation: Option<OperationView>,
-    /// Paths that came back.
+    /// Paths that were created again.
     pub created: Vec<PathView>,
-    /// Paths that became what they were.
+    /// Paths whose earlier content was restored.
     pub restored: Vec<PathView>,
-    /// Paths that went.
+    /// Paths that were deleted.
     pub deleted: Vec<PathView>,
-    /// Left alone, because what is or was there is not captured.
+    /// Left alone, because what is or was there was not captured.
     pub skipped: Vec<SkippedView>,
     /// Of those, paths that should have changed and could not, because what is there cannot be captured first. Where
     /// there are any, not all of it is done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_done: Vec<SkippedView>,
-    /// Turns that were taken back as far as is known what they changed. Where there are any, not all of it is done.
+    /// Turns of which not every change is known: only the known ones were taken back, so the operation is incomplete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<UnknownTurn>,
-    /// Of those, what was put together from what was there and what had been.
+    /// Those whose content was merged from the current and the earlier one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<PathView>,
-    /// Left as they were, or decided as asked, because taking back does not go together with what was done since.
+    /// Conflicts with later changes: left as they were, or decided as requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ConflictView>,
     /// Paths that were taken out of the plan, and what had to stay with them: they stayed as they were.
@@ -275,74 +267,74 @@ pub struct OperationOutcome {
     /// Files of which some places were taken out of the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_part: Vec<PathView>,
-    /// Where the repository went.
+    /// The repository's new state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitPlanView>,
-    /// Why the repository stayed where it is, where it should have gone back with the rest.
+    /// Why the repository's state stayed, although it should have been restored too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_stays: Option<String>,
-    /// Where the conversation went.
+    /// The conversation's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationOutcome>,
-    /// Why the conversation stayed where it is, where nobody said what to do with it.
+    /// Why the conversation stayed, if the request did not say what to do with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_stays: Option<String>,
-    /// Files outside the workspace that tools named and changed; what was done, or would have been on request.
+    /// Files outside the workspace that tools named and changed, with what was done, or would have been on request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideView>,
-    /// Whether that was asked for.
+    /// Whether that was requested.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub touches_outside: bool,
     /// Whether any of that was done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub touched_outside: bool,
-    /// Set where a redo found everything taken back already, by hand, and only noted that.
+    /// Set if a redo found everything already taken back by hand and only recorded that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
-    /// Paths that nobody named and that went along: the other half of a move.
+    /// Paths that were not requested and were the other half of a requested move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub along: Vec<AlongView>,
-    /// Changes of others that were overwritten: the user's own, another session's, or nobody knows whose.
+    /// Changes by the user, another session or an unknown author that were overwritten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<ChangedFile>,
-    /// Changes that may be meant and may be somebody else's: they were left alone.
+    /// Changes that may be somebody else's and were therefore left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<ChangedFile>,
-    /// Deletions that may be somebody else's and were taken back all the same, since nothing is lost by that.
+    /// Deletions that may be somebody else's and were taken back anyway, since that loses nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure_back: Vec<ChangedFile>,
-    /// Changes of others that were carried over.
+    /// Changes by others that were carried over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<ChangedFile>,
-    /// Commands that ran in what was taken back: what they did beside files is still done.
+    /// Commands that ran in the work that was taken back; their side effects outside the workspace's files remain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandView>,
     /// Changed by another program after they were put in place.
     pub changed_again: Vec<PathView>,
     /// Written by another program between the capture and the swap: kept in the checkpoint `operation.before`.
     pub rescued: Vec<PathView>,
-    /// Came, or changed, after the plan of this rewind was shown: they stay, and are not as at the target.
+    /// Appeared or changed after the plan was shown: they stay, and differ from the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub came_since: Vec<PathView>,
-    /// Of the deleted paths, those that no plan showed and no earlier checkpoint has: kept in `operation.before`.
+    /// Deleted paths that no plan showed and no earlier checkpoint has; kept in `operation.before`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deleted_new: Vec<PathView>,
-    /// What the operation put beside files and could not remove at its end. The next operation or capture tries again.
+    /// Staged files that the operation could not remove at its end. The next operation or capture tries again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<LeftoverView>,
-    /// Everything was read back and is what was asked for.
+    /// Whether everything was read back and is as requested.
     pub verified: bool,
     /// Other workspaces that the target's session worked in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(serialize_with = "super::all_readable")]
     pub other_workspaces: Vec<PathBuf>,
-    /// What was done in those, where that was asked for.
+    /// What was done in those, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Also>,
-    /// Set where the repository is at another commit than it was at the target; it stays where it is.
+    /// Set if the repository is at another commit than at the target; it stays there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_moved: Option<HeadMoved>,
-    /// What agents were at that counts as interrupted since.
+    /// Agents' turns that have counted as interrupted since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupted: Vec<RunningView>,
 }
@@ -350,13 +342,12 @@ pub struct OperationOutcome {
 /// An operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OperationView {
-    /// Its id.
     pub id: OperationId,
     /// What it does.
     pub kind: OperationVerb,
-    /// The checkpoint or operation it is about.
+    /// The checkpoint or operation it refers to.
     pub target: Option<String>,
-    /// What it took back, in a few words.
+    /// A few words about what it took back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// Whether it was taken back since.
@@ -375,17 +366,17 @@ pub struct OperationView {
     pub why: Option<String>,
 }
 
-/// Where an operation is in its life.
+/// The state of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationStatus {
-    /// It began and did not end.
+    /// It began and has not ended.
     Pending,
-    /// Its result stands.
+    /// Its result is in effect.
     Done,
-    /// The state before it stands.
+    /// The state before it was restored.
     RolledBack,
-    /// Nobody knows how it ended, or could end it: its files may be half changed.
+    /// It could not be finished, or nobody knows how it ended: its files may be half changed.
     GivenUp,
 }
 

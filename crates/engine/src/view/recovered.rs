@@ -1,22 +1,22 @@
-//! What surfaces show of operations that were cut off and have been ended since.
+//! What surfaces show of interrupted operations that have been finished since.
 
 use piton_model::{CheckpointId, OperationId};
 use serde::{Deserialize, Serialize};
 
 use super::PathView;
 
-/// A recovery that the opening of a workspace did.
+/// The recovery of an interrupted operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recovered {
-    /// The operation that was cut off.
+    /// The interrupted operation.
     pub operation: OperationId,
     /// The checkpoint of the state before it.
     pub before: CheckpointId,
-    /// Whether its result stands; else the state before it does.
+    /// Whether its result is in effect; otherwise the state before it was restored.
     pub finished: bool,
     /// Paths that somebody changed since: left as they are. Where it is `mixed`, all that are not as before it.
     pub left_alone: Vec<PathView>,
-    /// The same of files outside the workspace.
+    /// The same for files outside the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_outside: Vec<String>,
     /// Paths whose folder somebody moved or removed since: what it had done there stands, wherever that is now.
@@ -38,17 +38,17 @@ pub struct Recovered {
     /// Set where another folder stands in the place of the one it was in: nothing was done in this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaced: bool,
-    /// What it put beside files and could not remove yet.
+    /// Staged files that it could not remove yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<LeftoverView>,
 }
 
-/// Something of an operation's own that the system did not let it remove.
+/// A file of an operation's own that could not be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftoverView {
     /// From the workspace's root; absolute where it is outside the workspace.
     #[serde(flatten)]
     pub path: PathView,
-    /// What the system said, or why it is kept.
+    /// The system's error, or why the file is kept.
     pub why: String,
 }

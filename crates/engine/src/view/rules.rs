@@ -1,4 +1,4 @@
-//! Changed rules and settings that wait for the user's word.
+//! Changed rules and settings that wait for the user's agreement.
 
 use piton_model::Owner;
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use super::{CheckpointView, PathView};
 /// What waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    /// What stays captured although a rule leaves it out.
+    /// Paths that stay captured although a rule ignores them.
     pub paths: Vec<HeldView>,
-    /// The workspace's own settings that do not hold.
+    /// The workspace's own settings that are not in force.
     pub settings: Vec<HeldSetting>,
 }
 
@@ -21,37 +21,36 @@ impl Waiting {
     }
 }
 
-/// A path that stays captured although a rule leaves it out.
+/// A path that stays captured although a rule ignores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldView {
-    /// The path; of a folder, all of it that was captured.
+    /// For a folder, everything in it that was captured.
     #[serde(flatten)]
     pub path: PathView,
-    /// The files with rules that changed.
+    /// The rule files that changed.
     pub rules: Vec<String>,
-    /// Who changed them, as far as anybody knows.
+    /// Who changed them, as far as is known.
     pub owner: Owner,
     /// Whether an undo takes the change of the rules itself back: piton captures neither git's own files nor what leaves itself
     /// out.
     pub undoable: bool,
 }
 
-/// A setting of the workspace's own file that does not hold.
+/// A setting of the workspace's own file that is not in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldSetting {
-    /// Which.
     pub key: String,
-    /// What holds.
+    /// The value in force.
     pub holds: String,
-    /// What the file says.
+    /// The value in the file.
     pub says: String,
 }
 
 /// What the user agreed to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Accepted {
-    /// What had waited.
+    /// What was waiting.
     pub agreed: Waiting,
-    /// The first checkpoint in which it holds; none where nothing had waited.
+    /// The first checkpoint in which it is in force; `None` if nothing was waiting.
     pub checkpoint: Option<CheckpointView>,
 }

@@ -1,30 +1,28 @@
-//! What surfaces show of agents that are at work while somebody wants to change files under them.
+//! What surfaces show of agents that are at work while an operation would change files under them.
 
 use piton_model::{SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Something that an agent is at.
+/// Something that an agent is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningView {
-    /// The session.
     pub session: SessionId,
     /// The turn in it.
     pub turn: u32,
-    /// The step in that, where it is a tool.
+    /// The step, if it is a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// What it is.
     pub what: Activity,
-    /// What the tool does, or what the user said in the turn, in a few words.
+    /// A few words about what the tool does, or from the turn's prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// Since when.
     pub since: Timestamp,
-    /// Whether the operation is about this session.
+    /// Whether the operation concerns this session.
     pub own: bool,
-    /// Whether the operation is refused while it goes on.
+    /// Whether the operation is refused as long as this lasts.
     pub blocks: bool,
-    /// Why it counts as interrupted, so that nothing has to wait for it.
+    /// Why it counts as interrupted, so nothing has to wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interrupted>,
 }
@@ -44,15 +42,15 @@ impl RunningView {
     }
 }
 
-/// What an agent can be at.
+/// What an agent can be doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
     /// A tool runs.
     Tool,
-    /// A turn goes on, between two tools as far as is known.
+    /// A turn is under way, as far as is known between two tools.
     Turn,
-    /// A command goes on after its tool has returned.
+    /// A command continues after its tool has returned.
     Background,
 }
 

@@ -20,7 +20,7 @@ pub struct SessionView {
     pub agent_id: String,
     /// What a person calls it.
     pub name: Option<String>,
-    /// The first prompt that piton heard, its first line; of a branch, what its parent is called and ` (branch)`.
+    /// The first line of the first prompt that piton heard; for a branch, its parent's title and ` (branch)`.
     pub title: Option<String>,
     /// When piton first heard of it.
     pub started_at: Timestamp,
@@ -28,25 +28,24 @@ pub struct SessionView {
     pub last_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// Whether it is at work, as far as anybody knows.
+    /// Whether it is at work, as far as is known.
     pub live: bool,
     /// The number of its last turn.
     pub turns: u32,
     /// How many checkpoints it has here.
     pub checkpoints: u64,
-    /// What it changed here.
     pub changes: Counts,
-    /// Captures that should have been and were not.
+    /// Captures that were due and not made.
     pub gaps: u64,
     /// The agent's own conversation file.
     pub transcript: Option<String>,
-    /// How it began, where it is a branch of another.
+    /// Set if it is a branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<OriginView>,
-    /// What a person made of it.
+    /// Its rank, if a person gave it one.
     #[serde(default, skip_serializing_if = "Rank::is_plain")]
     pub rank: Rank,
-    /// Whether this is where the user is: the session that reported last, or that was gone to since.
+    /// Whether the user is in this session: it reported last, or an operation switched to it since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub current: bool,
 }
@@ -54,53 +53,51 @@ pub struct SessionView {
 /// A list of sessions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sessions {
-    /// The one that reported last comes first.
+    /// The one that reported last first.
     pub sessions: Vec<SessionView>,
 }
 
 /// A turn and what was done in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TurnView {
-    /// Whose.
     pub session: SessionId,
     /// From 1.
     pub number: u32,
-    /// What to type to mean the moment just before it: `t5`.
+    /// The target just before it, such as `t5`.
     pub target: String,
-    /// What the user said.
+    /// The user's prompt.
     pub prompt: Option<String>,
-    /// When.
     pub at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// How; none while it runs.
+    /// `None` while it runs.
     pub ending: Option<Ending>,
     /// The agent's last words.
     pub message: Option<String>,
-    /// The checkpoint of just before it.
+    /// The checkpoint just before it.
     pub checkpoint: Option<CheckpointId>,
-    /// What it changed, taken together.
+    /// Its net changes.
     pub changes: Counts,
-    /// The paths that it changed, taken together.
+    /// The paths that it changed, with the net change of each.
     pub files: Vec<ChangedFile>,
     /// Its tool calls.
     pub steps: Vec<StepView>,
     /// What the user changed before it and while it ran.
     pub yours: Vec<ChangedFile>,
-    /// How much more the user changed where that was too much to list.
+    /// How much more the user changed, if it was too much to list.
     #[serde(default, skip_serializing_if = "Counts::is_empty")]
     pub yours_unlisted: Counts,
-    /// What changed and nobody knows by whom.
+    /// Changes by an unknown author.
     pub unsure: Vec<ChangedFile>,
-    /// How much more of that there is where it was too much to list.
+    /// How many more of those there are, if it was too much to list.
     #[serde(default, skip_serializing_if = "Counts::is_empty")]
     pub unsure_unlisted: Counts,
-    /// Captures that should have been and were not.
+    /// Captures that were due and not made.
     pub gaps: Vec<GapView>,
-    /// Why not all that it changed is known, where that is so.
+    /// Set if not all of its changes are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<Unknown>,
-    /// A rewind of the conversation went back past it, and stands.
+    /// A conversation rewind that is in effect went back past it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub future: bool,
     /// The operation that did.
@@ -108,11 +105,11 @@ pub struct TurnView {
     pub passed_by: Option<OperationId>,
 }
 
-/// Why it is not known what a turn changed, or not all of it.
+/// Why a turn's changes are not known, or not all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "kebab-case")]
 pub enum Unknown {
-    /// It began in another folder that stood at this path.
+    /// It began when another folder was at this path.
     OtherFolder,
     /// It was under way when this folder was captured for the first time.
     BeforeFirstCapture,
@@ -127,12 +124,10 @@ pub enum Unknown {
     },
 }
 
-/// A turn of which not all is known.
+/// A turn whose changes are not all known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownTurn {
-    /// Its number.
     pub turn: u32,
-    /// Why.
     #[serde(flatten)]
     pub why: Unknown,
 }
@@ -142,26 +137,25 @@ pub struct UnknownTurn {
 pub struct StepView {
     /// From 1 in its turn.
     pub number: u32,
-    /// What to type to mean the moment just before it: `t5.2`.
+    /// The target just before it, such as `t5.2`.
     pub target: String,
     /// What the agent calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The tool.
     pub tool: String,
-    /// What it did, in a few words.
+    /// A few words about what it did.
     pub summary: String,
     /// The shell command, where it is one.
     pub command: Option<String>,
-    /// Whether it went on in the background.
+    /// Whether it continued in the background.
     pub background: bool,
-    /// The subagent that called it.
+    /// The subagent that called the tool.
     pub subagent: Option<String>,
     /// How it ended; none while it runs.
     pub ending: Option<Ending>,
     /// When it began.
     pub at: Timestamp,
-    /// The checkpoint of just before it.
+    /// The checkpoint just before it.
     pub checkpoint: Option<CheckpointId>,
     /// What it changed.
     pub changes: Counts,
@@ -172,27 +166,22 @@ pub struct StepView {
 /// A changed path with its owner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangedFile {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
-    /// What happened.
     pub kind: ChangeKind,
-    /// Who did it, and how that is known.
     pub owner: Owner,
 }
 
-/// A capture that should have been and was not.
+/// A capture that was due and not made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GapView {
-    /// The turn that it is in; 0 before the first.
+    /// Its turn; 0 before the first.
     pub turn: u32,
-    /// The step, where it is about one.
+    /// The step, if it concerns one.
     pub step: Option<u32>,
-    /// What it would have been.
+    /// The cause that the checkpoint would have had.
     pub cause: Cause,
-    /// Why it was not.
     pub reason: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -208,9 +197,8 @@ impl From<&Gap> for GapView {
 pub enum LogEntry {
     /// A turn of a session.
     Turn(Box<TurnView>),
-    /// A checkpoint that a person made, or the first of all.
+    /// A checkpoint made by a person, or the very first one.
     Checkpoint {
-        /// Which.
         #[serde(flatten)]
         checkpoint: Box<CheckpointView>,
         /// What changed since the one before it, where somebody noted who did it.
@@ -218,18 +206,16 @@ pub enum LogEntry {
     },
     /// A rewind, an undo, a redo.
     Operation(OperationView),
-    /// What the user changed outside every turn.
+    /// The user's changes outside every turn.
     Yours {
         /// The checkpoint that found it.
         checkpoint: Box<CheckpointView>,
-        /// What; nothing where it was too much to list, and then the checkpoint says how much.
+        /// Empty if it was too much to list; then the checkpoint has the counts.
         files: Vec<ChangedFile>,
     },
-    /// A gap before the first turn of a session; the others are with their turns.
+    /// A gap before the first turn of a session; others are listed with their turns.
     Gap {
-        /// Whose.
         session: SessionId,
-        /// What.
         #[serde(flatten)]
         gap: GapView,
     },
@@ -238,46 +224,43 @@ pub enum LogEntry {
 /// The timeline, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Timeline {
-    /// What happened.
     pub entries: Vec<LogEntry>,
     /// How many entries there are in all.
     pub total: u64,
-    /// How many there are that are older than these.
+    /// How many entries are older than these.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub older: u64,
-    /// Where the next page begins, where there is one.
+    /// Where the next page begins, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Cursor>,
-    /// Set where the page that was asked for is one of records that are no longer what they were: this is the first page.
+    /// Set if the requested page no longer exists, because its records changed: this is the first page.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub begin_again: bool,
-    /// How many turns are future turns; they are among the entries only where that was asked for.
+    /// How many turns are future turns; they are among the entries only if requested.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub future: u64,
-    /// The sessions that entries are of; the one that reported last comes first.
+    /// The sessions of these entries; the one that reported last first.
     pub sessions: Vec<SessionView>,
 }
 
-/// One change of a session, numbered.
+/// A numbered change of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NumberedChange {
     /// From 1, oldest first; none for the user's own, so that the others keep their numbers whether these are listed or
     /// not.
     pub number: Option<u32>,
-    /// What.
     #[serde(flatten)]
     pub change: ChangedFile,
     /// When it was found.
     pub at: Timestamp,
-    /// The turn.
     pub turn: u32,
-    /// The step, where that is known.
+    /// The step, if known.
     pub step: Option<u32>,
     /// The step's tool.
     pub tool: Option<String>,
-    /// The checkpoint that has it; none where nobody has captured it yet.
+    /// The checkpoint that has it; `None` if it is not captured yet.
     pub checkpoint: Option<CheckpointId>,
-    /// It was taken back: by an undo, or by a rewind that went past it.
+    /// Whether an undo, or a rewind to before it, took it back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,
 }
@@ -285,19 +268,18 @@ pub struct NumberedChange {
 /// What a session changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionChanges {
-    /// Which.
     pub session: SessionView,
     /// Oldest first.
     pub changes: Vec<NumberedChange>,
-    /// The session's own and the unsure ones that are in effect, taken together, path by path.
+    /// The net effect, path by path, of the session's own and unsure changes that are in effect.
     pub summary: Counts,
-    /// What the session's tools changed besides, where that was too much to list.
+    /// How much more the session's tools changed, if it was too much to list.
     #[serde(default, skip_serializing_if = "Counts::is_empty")]
     pub unlisted: Counts,
     /// What the user changed where that was too much to list; only where the user's own are asked for.
     #[serde(default, skip_serializing_if = "Counts::is_empty")]
     pub yours_unlisted: Counts,
-    /// The turns of which it is not known what they changed, or not all of it.
+    /// Turns whose changes are not all known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<UnknownTurn>,
 }
@@ -305,7 +287,6 @@ pub struct SessionChanges {
 /// A path that a checkpoint changed, with its owner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnedFile {
-    /// What.
     #[serde(flatten)]
     pub change: FileChange,
     /// Who did it, where that was noted: not in a first checkpoint, nor where very much changed at once.
@@ -315,33 +296,28 @@ pub struct OwnedFile {
 /// Something that a search found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Found {
-    /// What it is.
     pub kind: HitKind,
-    /// What to type to mean that moment.
+    /// The target to type for that moment.
     pub target: Option<String>,
-    /// The session that it is of.
     pub session: Option<SessionId>,
     /// The text around the words.
     pub text: String,
-    /// Where in `text` words were found: from and to, in bytes.
+    /// Where the words are in `text`: byte ranges.
     pub marks: Vec<(usize, usize)>,
-    /// When.
     pub at: Option<Timestamp>,
 }
 
 /// What a search found, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchResult {
-    /// The words.
     pub words: Vec<String>,
-    /// What was found.
     pub found: Vec<Found>,
 }
 
-/// A note that was made on a checkpoint.
+/// A new annotation of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Annotated {
-    /// The checkpoint, with it.
+    /// The annotated checkpoint.
     pub checkpoint: CheckpointView,
 }
 

@@ -1,4 +1,4 @@
-//! How a workspace stands, and how it became known.
+//! The state of a workspace, and how it became known.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,10 @@ use super::{
     all_readable, readable,
 };
 
-/// How a workspace stands.
+/// The state of a workspace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
-    /// Its id.
     pub id: WorkspaceId,
-    /// Where it is.
     #[serde(serialize_with = "readable")]
     pub path: PathBuf,
     /// Whether its folder is the one that was captured.
@@ -24,51 +22,50 @@ pub struct Status {
     /// Where its store is.
     #[serde(serialize_with = "readable")]
     pub store: PathBuf,
-    /// Bytes that the store takes.
+    /// Size of the store in bytes.
     pub size: u64,
-    /// Bytes that it may take.
+    /// The store's budget in bytes.
     pub budget: u64,
     /// How many checkpoints there are.
     pub checkpoints: u64,
-    /// The newest.
     pub last: Option<CheckpointView>,
     /// What changed since the newest.
     pub files: Vec<FileChange>,
-    /// The same, counted.
+    /// The same as counts.
     pub changes: Counts,
-    /// What the newest checkpoint left out, and why, and the next one will have.
+    /// Paths that the newest checkpoint skipped, with the reason, and that the next one will have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_in: Vec<SkippedView>,
-    /// What a capture would leave out now, and what the newest checkpoint left out for want of room in the budget.
+    /// What a capture would skip now, and what the newest checkpoint skipped because the budget was full.
     pub skipped: Vec<SkippedView>,
-    /// Ignore files that have no say, because they cannot be read.
+    /// Ignore files that are not applied, because they cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread_rules: Vec<UnreadRulesView>,
     /// Worktrees in the workspace that the sessions at work here do not capture: nothing has worked in them yet, or the
     /// rules leave them out and only sessions that work in them capture them.
     #[serde(serialize_with = "all_readable")]
     pub unprotected: Vec<PathBuf>,
-    /// Operations that were cut off and wait for their folder.
+    /// Interrupted operations that wait for their folder.
     pub pending: Vec<OperationView>,
     /// The sessions that are at work, the one that reported last first.
     pub sessions: Vec<SessionView>,
     /// The gaps of the session that reported last.
     pub gaps: Vec<GapView>,
-    /// The newest gap, where nothing was captured since: what happens now is not protected.
+    /// The newest gap, if nothing was captured since: what happens now is not protected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_captured: Option<GapView>,
     /// Events that could not be recorded yet, oldest first: the next capture that works records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<GapView>,
-    /// Why the store cannot be written, where it cannot: nothing that happens now is captured.
+    /// Why the store cannot be written, if it cannot: nothing that happens now is captured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unwritable: Option<String>,
-    /// Bytes that captures may still take.
+    /// Bytes still available to captures.
     pub room: u64,
     /// Whether some of what was captured is gone or incomplete: `verify` names it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub history_lost: bool,
-    /// Changed rules and settings that wait for the user's word.
+    /// Changed rules and settings that wait for the user's agreement.
     #[serde(default, skip_serializing_if = "Waiting::is_empty")]
     pub rules_waiting: Waiting,
 }
@@ -79,28 +76,26 @@ pub struct Status {
 pub enum FolderState {
     /// It is.
     Same,
-    /// Another folder stands at its path.
+    /// Another folder is at its path.
     Other,
-    /// Nothing stands at its path.
+    /// Nothing is at its path.
     Missing,
 }
 
 /// A workspace that became known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Initialized {
-    /// Its id.
     pub id: WorkspaceId,
-    /// Where it is.
     #[serde(serialize_with = "readable")]
     pub path: PathBuf,
     /// Where its store is.
     #[serde(serialize_with = "readable")]
     pub store: PathBuf,
-    /// Bytes that the store may take.
+    /// The store's budget in bytes.
     pub budget: u64,
     /// Whether it was known before.
     pub already_known: bool,
-    /// Stores of the home that cannot be read. One of them may be this folder's, from when it had another path.
+    /// Stores in piton's home that cannot be read. One of them may be this folder's, from when it had another path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<UnreadStore>,
 }

@@ -11,39 +11,38 @@ use super::PathView;
 /// What happened under a session since its last turn.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Told {
-    /// What the user did, oldest first, in a few words each: `undid turn 3 “make it blue”`.
+    /// What the user did, oldest first, such as `undid turn 3 “make it blue”`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub did: Vec<String>,
-    /// The files that are not as the agent left them because of that, in order.
+    /// The files that therefore differ from what the agent left, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<ToldFile>,
-    /// Set where the user had gone on elsewhere: the prompt goes on with the old line.
+    /// Set if the user had moved on to a branch: new prompts here continue the old session, not the branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<LeftBehind>,
-    /// Set at the first prompt of a branch that goes on in another folder than its conversation knows: that one.
+    /// The folder that the conversation knows, at the first prompt of a branch that continues in another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(serialize_with = "super::git::some_readable")]
     pub moved_from: Option<PathBuf>,
 }
 
-/// A file that is not as an agent left it.
+/// A file that differs from what an agent left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldFile {
-    /// Where.
     #[serde(flatten)]
     pub path: PathView,
-    /// What happened to it, all in all.
+    /// The net change.
     pub kind: ChangeKind,
 }
 
-/// A session that a rewind went away from.
+/// A session that a rewind left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftBehind {
-    /// The first turn that was left behind.
+    /// The first turn that is no longer part of the conversation.
     pub turn: u32,
-    /// Where the conversation went; none where it begins anew.
+    /// Where the conversation went; `None` if it starts anew.
     pub session: Option<SessionId>,
-    /// How to go on there, word by word; none where the agent has no such command.
+    /// The command that continues there, word by word; `None` if the agent has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Vec<String>>,
 }

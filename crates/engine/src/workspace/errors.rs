@@ -15,20 +15,10 @@ use crate::workspace::InItsPlace;
 pub enum CaptureError {
     /// The name cannot be one.
     #[error("`{name}` cannot be a checkpoint's name: {source}")]
-    Name {
-        /// It.
-        name: String,
-        /// Why.
-        source: BadTarget,
-    },
+    Name { name: String, source: BadTarget },
     /// The name is another checkpoint's.
     #[error("the name `{name}` is taken by checkpoint {}", checkpoint.short())]
-    NameTaken {
-        /// It.
-        name: String,
-        /// Whose.
-        checkpoint: CheckpointId,
-    },
+    NameTaken { name: String, checkpoint: CheckpointId },
     /// The workspace's folder is gone.
     #[error("{} is gone; nothing was captured", .0.display())]
     Missing(PathBuf),
@@ -46,7 +36,6 @@ pub enum CaptureError {
     /// Over the limit for a root.
     #[error("{} holds more than {files} files or {} GiB to read; nothing was captured", path.display(), bytes >> 30)]
     TooLarge {
-        /// Which.
         path: PathBuf,
         /// Files at most.
         files: u64,
@@ -58,16 +47,10 @@ pub enum CaptureError {
     OutOfTime,
     /// A session has as many manual checkpoints as it may have.
     #[error("session {} has {made} manual checkpoints, and more are not allowed", session.short())]
-    TooMany {
-        /// Which.
-        session: SessionId,
-        /// How many.
-        made: u64,
-    },
+    TooMany { session: SessionId, made: u64 },
     /// The root cannot be read.
     #[error("{}: {source}", path.display())]
     Folder {
-        /// Which.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -75,7 +58,6 @@ pub enum CaptureError {
     /// An operation was cut off and cannot be ended.
     #[error(transparent)]
     Recover(Box<RecoverError>),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -85,37 +67,20 @@ pub enum CaptureError {
 pub enum RecoverError {
     /// The system refuses both ways.
     #[error("operation {} was cut off and cannot be ended: `{}`: {reason}", operation.short(), path.display())]
-    Refused {
-        /// Which.
-        operation: OperationId,
-        /// Where.
-        path: WorkspacePath,
-        /// Why.
-        reason: String,
-    },
+    Refused { operation: OperationId, path: WorkspacePath, reason: String },
     /// What is there now could not be captured first.
     #[error("operation {} was cut off and waits: {source}", operation.short())]
-    Capture {
-        /// Which.
-        operation: OperationId,
-        /// Why.
-        source: Box<CaptureError>,
-    },
+    Capture { operation: OperationId, source: Box<CaptureError> },
     /// Another process is at work: it carries the operation out, or will end it.
     #[error("operation {} has not ended, and another piton is at work: files may be half changed", operation.short())]
-    UnderWay {
-        /// Which.
-        operation: OperationId,
-    },
+    UnderWay { operation: OperationId },
     /// Piton's own folder does not let its end be recorded.
     #[error("operation {} was cut off, its files may be half changed, and it waits: {source}", operation.short())]
     Home {
-        /// Which.
         operation: OperationId,
         /// What is refused.
         source: StoreError,
     },
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -19,12 +19,12 @@ use crate::workspace::History;
 /// a change, and was left out again.
 const MOST_LOOKED_THROUGH: u64 = 500;
 
-/// So many trees are kept while all checkpoints are gone through: one is mostly like the one before it.
+/// Most trees kept in memory while going through all checkpoints: consecutive ones are mostly alike.
 const MOST_KEPT: usize = 2_000;
 
-/// What is at a path, on the way from the first checkpoint to now.
+/// The state of a path, on the way from the first checkpoint to the current one.
 struct Path {
-    /// Whose work all of it is to be.
+    /// The session that should have made all of it.
     session: SessionId,
     now: Option<Entry>,
     /// What was there at some time, all of it the session's work: what an operation brings back of that is so still.
@@ -44,7 +44,7 @@ impl History {
         if paths.is_empty() {
             return Ok(found);
         }
-        // The folders that each checkpoint is asked for: none where it is all of them.
+        // The folders to look up in each checkpoint; `None` for all.
         let mut checkpoints: BTreeMap<u64, Option<BTreeSet<WorkspacePath>>> = BTreeMap::new();
         for (seq, path) in self.store.changed_within(&paths)? {
             let folders = checkpoints.entry(seq).or_insert_with(|| Some(BTreeSet::new()));
@@ -52,7 +52,7 @@ impl History {
         }
         let mut all = self.store.newest_of(line, MOST_LOOKED_THROUGH)?;
         all.extend(self.store.checkpoints_unlisted(line)?);
-        // What begins or ceases to be left out is no change that is listed.
+        // A path that starts or stops being skipped is not listed as a change.
         for name in IGNORE_FILES {
             all.extend(self.store.changed_called(name)?);
         }
@@ -65,10 +65,10 @@ impl History {
             }
         }
         let trees = Recent { store: &self.store, trees: RefCell::default() };
-        // Most checkpoints have the same listings: each is looked at once.
+        // Most checkpoints share listings, so each listing is looked at once.
         let (mut seen, mut seen_roots) = (HashSet::new(), HashSet::new());
         for (seq, folders) in checkpoints.into_iter().rev() {
-            // What a checkpoint no longer has, the one before it had.
+            // What a checkpoint no longer has was in the one before it.
             for tree in self.store.trees_until(line, seq)? {
                 let asked: Vec<_> = match &folders {
                     Some(folders) => folders.iter().filter(|folder| left.contains_key(folder)).cloned().collect(),
@@ -118,7 +118,7 @@ impl History {
         let Some(first) = self.store.first(line)?.filter(|row| row.checkpoint.parent.is_none()) else {
             return Ok(nothing);
         };
-        // At the first of them nothing was there, or nobody knows who put it there.
+        // At the first one, the path was empty, or its author is unknown.
         for path in paths.keys().cloned().collect::<Vec<_>>() {
             if diff::lookup(&self.store, &first.checkpoint.root.tree, &path)?.is_some() {
                 paths.remove(&path);
@@ -146,7 +146,7 @@ impl History {
             }
         }
         paths.retain(|_, one| !one.now.as_ref().is_some_and(Entry::is_skipped));
-        // What went elsewhere, at any time, may have been moved here, also by a detour.
+        // Anything that disappeared elsewhere, at any time, may have been moved here, even indirectly.
         let mut contents: HashMap<ObjectId, Vec<WorkspacePath>> = HashMap::new();
         for (path, one) in &paths {
             contents_of(&self.store, one.now.as_ref(), |blob| contents.entry(blob).or_default().push(path.clone()))?;
@@ -185,7 +185,7 @@ impl History {
             went = diff::changes(trees, Some(from), Some(&to.tree))?;
             went.retain(|change| change.after.is_none());
         }
-        // Where many paths change at once, each list is gone through once.
+        // If many paths change at once, each list is still searched only once.
         let mut groups: HashMap<&WorkspacePath, BTreeSet<usize>> = HashMap::new();
         let at: HashSet<&WorkspacePath> = changed.iter().map(|(path, _)| path).collect();
         for (number, group) in owned.iter().enumerate() {
@@ -222,7 +222,7 @@ impl History {
                 one.now.clone_from(now);
                 continue;
             }
-            // What was left out before is in no list of changes, and nobody knows whose it is.
+            // What was skipped before is not listed as a change, and its author is unknown.
             let was_left_out = match (&one.now, now) {
                 (Some(Entry::Folder { tree: from, .. }), Some(Entry::Folder { tree: to, .. })) => {
                     diff::left_out(trees, from, to)?.iter().any(|one| one.before.is_none())
@@ -248,12 +248,12 @@ impl History {
     }
 }
 
-/// Whether a checkpoint is the result of an operation that went back to another one than the one before it.
+/// Whether a checkpoint is the result of an operation that returned to a checkpoint other than the previous one.
 fn is_return(before: &ChainLink, after: &ChainLink) -> bool {
     after.is_of_operation && after.parent.is_some_and(|parent| parent < before.seq)
 }
 
-/// A path and the folders that it is in, but for the root.
+/// A path and the folders that contain it, except the root.
 fn above(path: &WorkspacePath) -> impl Iterator<Item = WorkspacePath> {
     std::iter::successors(Some(path.clone()), |path| path.split().map(|(folder, _)| folder))
         .take_while(|path| !path.is_root())
@@ -283,7 +283,7 @@ fn changed_at(
             if !on_the_way.contains(&at) {
                 continue;
             }
-            // Beneath something that was left out everything is unknown as well.
+            // Everything beneath a skipped path is unknown too.
             if new.is_some_and(Entry::is_skipped) {
                 let within = paths.keys().filter(|path| **path != at && path.is_within(&at));
                 changed.extend(within.map(|path| (path.clone(), new.cloned())));
@@ -299,7 +299,7 @@ fn changed_at(
     Ok(changed)
 }
 
-/// The contents of all files of an entry. Any two empty files are equal, and nothing is lost of them.
+/// The contents of all files in an entry, except empty ones: those are all equal, and losing them loses nothing.
 fn contents_of(store: &Reader, entry: Option<&Entry>, mut each: impl FnMut(ObjectId)) -> Result<(), StoreError> {
     let mut entries: Vec<Entry> = entry.cloned().into_iter().collect();
     while let Some(entry) = entries.pop() {
@@ -314,7 +314,7 @@ fn contents_of(store: &Reader, entry: Option<&Entry>, mut each: impl FnMut(Objec
     Ok(())
 }
 
-/// The store's trees, each of which is mostly asked for again soon.
+/// A cache over the store's trees, most of which are requested again soon.
 struct Recent<'a> {
     store: &'a Reader,
     trees: RefCell<HashMap<ObjectId, Arc<Tree>>>,

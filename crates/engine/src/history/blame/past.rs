@@ -1,4 +1,4 @@
-//! The versions of a file that are remembered: which came from which, and who made each.
+//! The stored versions of a file: which came from which, and who made each.
 //!
 //! A checkpoint's file comes from its parent's. The result of an operation has lines from elsewhere as well: what a
 //! rewind brings back is of its target, what a redo brings back is of the state before the operation that it takes back,
@@ -20,50 +20,49 @@ use crate::capture::sink::{FreshTrees, Trees};
 use crate::workspace::History;
 use crate::workspace::near::window_of;
 
-/// The number of what is no checkpoint yet: later than all.
+/// The number of the uncaptured current state: later than all checkpoints.
 pub(super) const NOW: u64 = u64::MAX;
 
-/// A file at a checkpoint. Its number comes first: what is later is greater.
+/// A file at a checkpoint. The number is the first field, so that later versions compare greater.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Version {
     /// The number of the checkpoint's record.
     pub seq: u64,
-    /// Where it was then.
+    /// Its path then.
     pub path: WorkspacePath,
-    /// Its content.
     pub blob: ObjectId,
 }
 
-/// Who made a version what it is.
+/// The author of a version.
 pub(super) enum Who {
-    /// It was there when piton came.
+    /// It existed before piton's first checkpoint.
     BeforePiton,
     /// Somebody.
     Owner(Owner),
 }
 
-/// What stands at a path.
+/// What is at a path.
 enum Stands {
     File(ObjectId),
-    /// It is not captured, or too large to compare.
+    /// Not captured, or too large to compare.
     Unknown,
-    /// Nothing that has lines.
+    /// Nothing with lines.
     Nothing,
 }
 
-/// A workspace's checkpoints as the history of its files.
+/// The history of a workspace's files, made of its checkpoints.
 pub(super) struct Past<'w> {
     workspace: &'w History,
     /// Every checkpoint, in order.
     links: Vec<ChainLink>,
     head: Option<u64>,
-    /// Where the file that is asked about was at the newest checkpoint, if it was moved since.
+    /// The file's path at the newest checkpoint, if it was moved since.
     pub moved_since: Option<WorkspacePath>,
-    /// Trees that were looked at: neighbours share nearly all.
+    /// A cache of trees: consecutive checkpoints share nearly all of them.
     trees: FreshTrees,
-    /// Contents that were read and are asked for next.
+    /// Contents that were read and will be requested next.
     contents: HashMap<ObjectId, Vec<u8>>,
-    /// Versions before which something is not known, so that nobody can say who made them.
+    /// Versions that follow an unknown state, so that their author is unknown.
     doubtful: HashSet<Version>,
 }
 
@@ -106,7 +105,7 @@ impl Ancestry for Past<'_> {
 }
 
 impl<'w> Past<'w> {
-    /// All that a workspace remembers.
+    /// The history of the whole workspace.
     pub(super) fn of(workspace: &'w History) -> Result<Self, StoreError> {
         Ok(Self {
             workspace,
@@ -119,7 +118,7 @@ impl<'w> Past<'w> {
         })
     }
 
-    /// Keeps a content that is asked for next.
+    /// Keeps a content that will be requested next.
     pub(super) fn keep(&mut self, blob: ObjectId, bytes: Vec<u8>) {
         self.contents.insert(blob, bytes);
     }
@@ -136,7 +135,7 @@ impl<'w> Past<'w> {
         Ok(None)
     }
 
-    /// Who made a version what it is, given its checkpoint.
+    /// The author of a version, given its checkpoint.
     pub(super) fn who(&self, row: &CheckpointRow, version: &Version) -> Result<Who, StoreError> {
         let checkpoint = &row.checkpoint;
         let unknown = || Ok(Who::Owner(Owner::Unsure { candidates: Vec::new() }));
@@ -148,7 +147,7 @@ impl<'w> Past<'w> {
         }
         let parent = self.row(self.link(Some(row.seq)).and_then(|link| link.parent))?;
         let Some(parent) = parent.filter(|_| !self.doubtful.contains(version)) else { return unknown() };
-        // The operation's own doing or somebody's meanwhile, and its list is that of the capture before it.
+        // The operation's own work or somebody's meanwhile; the changes listed are those of the capture before it.
         if is_in_the_middle(checkpoint, &parent.checkpoint) {
             return unknown();
         }
@@ -189,7 +188,7 @@ impl<'w> Past<'w> {
             }
             _ => Moment::Between,
         };
-        // Where nobody knows who was the last, it may have been the user.
+        // If the last author is unknown, it may have been the user.
         let last = match self.link(Some(parent.seq)) {
             Some(link) => unless_damaged(self.last_made(link, path))?,
             None => None,
@@ -201,12 +200,12 @@ impl<'w> Past<'w> {
         };
         let found = ObservedChange { path, when: None, deleted: false, was_yours };
         let owner = ownership::owner(found, &windows, &moment);
-        // Which tools were at work there at that time is not worth asking.
+        // Finding out which tools were running there at that time is not worth the effort.
         let is_alone = self.workspace.near().is_empty();
         Ok(if is_alone { owner } else { ownership::beside_a_missed_tool(owner) })
     }
 
-    /// Who made a file what it is at a checkpoint.
+    /// The author of a file's state at a checkpoint.
     fn last_made(&self, mut at: ChainLink, path: &WorkspacePath) -> Result<Option<Who>, StoreError> {
         let Stands::File(blob) = self.at(at, path)? else { return Ok(None) };
         while let Some(parent) = self.link(at.parent) {
@@ -219,12 +218,12 @@ impl<'w> Past<'w> {
         self.row(Some(at.seq))?.map(|row| self.who(&row, &version)).transpose()
     }
 
-    /// The versions that a version came from, the ones that have most of it first.
+    /// The versions that a version came from, those that contribute most first.
     fn versions_before(&mut self, of: &Version) -> Result<Vec<Version>, StoreError> {
         let link = self.link(Some(of.seq));
         let parent = if of.seq == NOW { self.head } else { link.and_then(|link| link.parent) };
         let Some(parent) = self.link(parent) else {
-            // It follows one that is gone.
+            // It follows a lost checkpoint.
             if link.is_some_and(|link| !link.is_first) {
                 self.doubtful.insert(of.clone());
             }
@@ -248,7 +247,7 @@ impl<'w> Past<'w> {
             let Some(link) = self.numbered(&id)? else { continue };
             if let Stands::File(blob) = self.at(link, &of.path)? {
                 let brought = version(link, &of.path, blob);
-                // All of it is from there, though some of its lines may be in the parent by chance.
+                // All of it comes from there, even if some of its lines are in the parent by chance.
                 if blob == of.blob {
                     return Ok(vec![brought]);
                 }
@@ -286,12 +285,12 @@ impl<'w> Past<'w> {
         {
             match store.operation(&operation) {
                 Ok(operation) => all.extend(self.sources(&operation, path)?),
-                // What it brought back is its own then.
+                // Then what it restored counts as its own.
                 Err(StoreError::DamagedRecord { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        // An operation that was cut off and put back: what was there before it is there again.
+        // An interrupted operation was put back: what was there before it is there again.
         if let Some(id) = &parent.operation
             && parent.cause == Cause::BeforeOperation
             && checkpoint.is_none_or(|checkpoint| checkpoint.operation.as_ref() != Some(id))
@@ -314,7 +313,7 @@ impl<'w> Past<'w> {
                 for change in changes.iter().filter(|change| change.paths.iter().any(|one| path.is_within(one))) {
                     all.extend(store.checkpoint(&change.checkpoint)?.and_then(|row| row.checkpoint.parent));
                 }
-                // What had changed since the last checkpoint, and is taken back as well.
+                // Changes since the last checkpoint, which are taken back as well.
                 all.extend(store.checkpoint(&operation.before)?.and_then(|row| row.checkpoint.parent));
             }
             OperationKind::Branch => {}
@@ -324,7 +323,7 @@ impl<'w> Past<'w> {
         Ok(all)
     }
 
-    /// The last version of a path before it was left out.
+    /// The last version of a path before it was skipped.
     fn last_known(&self, from: ChainLink, path: &WorkspacePath) -> Result<Option<Version>, StoreError> {
         let mut at = Some(from);
         while let Some(link) = at {
@@ -367,7 +366,7 @@ fn is_in_the_middle(checkpoint: &Checkpoint, parent: &Checkpoint) -> bool {
         && checkpoint.operation == parent.operation
 }
 
-/// Whether a change is the user's, or may be.
+/// Whether the user made a change, or may have made it.
 fn may_be_yours(owner: &Owner) -> bool {
     match owner {
         Owner::You => true,
