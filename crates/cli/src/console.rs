@@ -144,6 +144,14 @@ impl Console {
         Ok(())
     }
 
+    /// Gives stdout bytes as they are. The inner error of `write` is the stream's.
+    pub fn print_raw(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> Result<io::Result<()>, Failure>,
+    ) -> Result<(), Failure> {
+        write(&mut self.stdout)?.map_err(Failure::output)
+    }
+
     /// The outer error is a bug, the inner one the stream's.
     fn write<T: Serialize>(
         &mut self,

@@ -5,6 +5,7 @@ mod blame;
 mod branches;
 mod conversation;
 mod diff;
+mod file;
 mod git;
 mod notice;
 mod operations;
@@ -28,11 +29,13 @@ use serde::{Deserialize, Serialize, Serializer};
 pub use archive::{PrivatePaths, RenamedName, SessionExported, SessionImported};
 pub use blame::{Blame, BlameLine, LineOrigin, OriginKind};
 pub use branches::{
-    BranchDeletion, BranchRestored, BranchStays, Comparison, ForkOutcome, Parted, Promoted, Renamed, WorktreeView,
+    BranchDeletion, BranchRestored, BranchStays, CheckoutOutcome, Comparison, ForkOutcome, Parted, Promoted, Renamed,
+    WorktreeView,
 };
 pub use conversation::{Conversation, ConversationOutcome, ConversationPlanView, OriginView};
 pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
 pub use diff::{Diff, EntryView, FileChange, FileDiff};
+pub use file::{FileView, Files};
 pub use git::{Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
 pub use notice::{BadCursor, Cursor, Notice, NumberedNotice, Since};
 pub(crate) use operations::Along;

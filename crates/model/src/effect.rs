@@ -81,8 +81,8 @@ impl Effects {
                         }
                     }
                 }
-                // It changes no file.
-                OperationKind::Branch => {}
+                // They change no file.
+                OperationKind::Branch | OperationKind::Checkout { .. } => {}
                 // It rolls back what a crash left behind: nothing came of the operation.
                 OperationKind::Recover { .. } => {}
             }

@@ -68,6 +68,8 @@ codes! {
     LeftOut = "left-out",
     /// The budget is too small for a store.
     BadBudget = "bad-budget",
+    /// The folder is inside a workspace.
+    InWorkspace = "in-workspace",
     /// There is no place for piton's store.
     NoHome = "no-home",
     /// The current folder is gone.

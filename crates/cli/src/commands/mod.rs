@@ -3,7 +3,9 @@
 mod annotate;
 mod blame;
 mod branch;
+mod cat;
 mod changes;
+mod checkout;
 mod checkpoint;
 mod completions;
 mod config;
@@ -84,6 +86,8 @@ pub enum Command {
     Export(export::Args),
     Import(import::Args),
     Blame(blame::Args),
+    Cat(cat::Args),
+    Checkout(checkout::Args),
     Status(status::Args),
     Rules(rules::Args),
     Init(init::Args),
@@ -125,6 +129,8 @@ impl Command {
             | Self::Branch(_)
             | Self::Conversation(_)
             | Self::Summarize(_)
+            | Self::Cat(_)
+            | Self::Checkout(_)
             | Self::Export(_)
             | Self::Import(_)
             | Self::Init(_)
@@ -166,6 +172,8 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Export(args) => export::run(&args, &global, console)?,
         Command::Import(args) => import::run(&args, &global, console)?,
         Command::Blame(args) => blame::run(&args, &global, console)?,
+        Command::Cat(args) => cat::run(&args, &global, console)?,
+        Command::Checkout(args) => checkout::run(&args, &global, console)?,
         Command::Status(args) => return status::run(&args, &global, console),
         Command::Rules(args) => rules::run(&args, &global, console)?,
         Command::Init(args) => init::run(&args, &global, console)?,

@@ -6,6 +6,8 @@
 mod archive;
 mod blame;
 mod branches;
+mod cat;
+mod checkout;
 mod config;
 mod conversation;
 mod doctor;

@@ -325,8 +325,8 @@ mod conflicts {
             "Conflicts:\n  a.txt: changed at the same place since\n    line 1\n      now    │ mine\n      before │ one\n",
             "error: `a.txt`: changed at the same place since; nothing was changed",
             "hint: `piton undo t1 --path a.txt --path b.txt --partial` leaves",
-            "--conflict theirs",
-            "--conflict ours",
+            "--conflict before",
+            "--conflict now",
             "--conflict markers",
         ] {
             assert!(refused.contains(said), "{said}: {refused}");
@@ -367,14 +367,14 @@ mod conflicts {
         );
         assert_eq!((scene.read("a.txt").as_str(), scene.read("b.txt").as_str()), ("mine\n", "one\n"));
         // Still there, so it can be decided later.
-        scene.told(&["undo", "t1", "--conflict", "theirs", "--yes"]);
+        scene.told(&["undo", "t1", "--conflict", "before", "--yes"]);
         assert_eq!(scene.read("a.txt"), "one\n");
     }
 
     #[test]
     fn what_a_redo_in_part_left_is_what_the_next_one_goes_on_with() {
         let scene = a_conflict();
-        scene.told(&["undo", "--conflict", "theirs", "--yes"]);
+        scene.told(&["undo", "--conflict", "before", "--yes"]);
         scene.world.write("a.txt", "mine again\n");
         let done = scene.run(&["redo", "--partial", "--yes"]);
         let told = both(&done);
@@ -386,14 +386,14 @@ mod conflicts {
             told.contains("nothing was done: everything is in conflict") && told.contains("`piton redo --op ID`"),
             "{told}"
         );
-        scene.told(&["redo", "--conflict", "theirs", "--yes"]);
+        scene.told(&["redo", "--conflict", "before", "--yes"]);
         assert_eq!((scene.read("a.txt").as_str(), scene.read("b.txt").as_str()), ("mine\n", "two\n"));
         assert!(both(&scene.run(&["redo", "--yes"])).contains("no rewind or undo to take back"));
     }
 
     #[test]
     fn each_decision_does_what_it_says() {
-        for (which, expected) in [("ours", "mine\n"), ("theirs", "one\n")] {
+        for (which, expected) in [("now", "mine\n"), ("before", "one\n"), ("ours", "mine\n"), ("theirs", "one\n")] {
             let scene = a_conflict();
             scene.told(&["undo", "--conflict", which, "--yes"]);
             assert_eq!((scene.read("a.txt").as_str(), scene.read("b.txt").as_str()), (expected, "one\n"), "{which}");
@@ -613,7 +613,7 @@ mod inside_an_agent {
         let answered = answer(&scene, "/piton undo t1");
         assert!(answered.contains("now    │ mine") && answered.contains("nothing was changed"), "{answered}");
         assert!(answered.contains("`/piton undo t1 --partial`"), "{answered}");
-        assert!(answered.contains("`/piton undo t1 --conflict theirs`"), "{answered}");
+        assert!(answered.contains("`/piton undo t1 --conflict before`"), "{answered}");
         scene.world.assert_is(&before);
         assert!(answer(&scene, "/piton undo t1 --partial").contains("undid turn 1"));
         assert_eq!(scene.read("a.txt"), "mine\n");

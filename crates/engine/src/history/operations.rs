@@ -35,7 +35,7 @@ pub(crate) fn is_first_hand(row: &OperationRow) -> bool {
     match row.verb {
         OperationVerb::Rewind | OperationVerb::Undo => true,
         OperationVerb::Branch => row.went.as_ref().is_some_and(|went| went.goes),
-        OperationVerb::Redo | OperationVerb::Recover => false,
+        OperationVerb::Redo | OperationVerb::Checkout | OperationVerb::Recover => false,
     }
 }
 

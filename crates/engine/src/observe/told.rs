@@ -139,7 +139,7 @@ impl History {
                 OperationVerb::Undo => did.push(format!("undid {}", about.unwrap_or("changes"))),
                 OperationVerb::Redo => did.push(format!("took back {}", about.unwrap_or("an operation"))),
                 OperationVerb::Rewind => did.push(format!("rewound the files to {}", self.moment_of(row)?)),
-                OperationVerb::Branch | OperationVerb::Recover => {}
+                OperationVerb::Branch | OperationVerb::Checkout | OperationVerb::Recover => {}
             }
         }
         Ok(did)

@@ -20,6 +20,7 @@ use piton_store::{CheckpointRow, Reader, StoreError};
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::folder_at;
 use crate::operation::branch::{BranchAsked, ConversationPlan};
+use crate::operation::checkout::CheckoutAsked;
 use crate::operation::error::{OperationError, are_damaged};
 use crate::operation::git_restore::GitPlan;
 use crate::operation::left_out::{Hidden, is_missed};
@@ -68,6 +69,7 @@ pub(crate) enum Asked {
     Undo(UndoOptions),
     Redo(Box<RedoAsked>),
     Branch(Box<BranchAsked>),
+    Checkout(Box<CheckoutAsked>),
 }
 
 impl Asked {
@@ -75,7 +77,8 @@ impl Asked {
         match self {
             Self::Rewind(asked) => Some(&asked.target),
             Self::Redo(asked) => Some(&asked.before),
-            Self::Undo(_) | Self::Branch(_) => None,
+            // What is laid out elsewhere may be of any folder.
+            Self::Undo(_) | Self::Branch(_) | Self::Checkout(_) => None,
         }
     }
 
@@ -84,7 +87,7 @@ impl Asked {
         match self {
             Self::Rewind(_) | Self::Undo(_) => true,
             Self::Redo(asked) => asked.operation.kind != OperationKind::Branch,
-            Self::Branch(_) => false,
+            Self::Branch(_) | Self::Checkout(_) => false,
         }
     }
 
@@ -94,7 +97,7 @@ impl Asked {
             Self::Rewind(asked) => asked.options.interrupted,
             Self::Undo(options) => options.interrupted,
             Self::Redo(asked) => asked.interrupted,
-            Self::Branch(_) => false,
+            Self::Branch(_) | Self::Checkout(_) => false,
         }
     }
 
@@ -109,7 +112,7 @@ impl Asked {
             Self::Rewind(asked) => asked.options.settle.partial,
             Self::Undo(options) => options.settle.partial,
             Self::Redo(asked) => asked.settle.partial,
-            Self::Branch(_) => false,
+            Self::Branch(_) | Self::Checkout(_) => false,
         }
     }
 
@@ -342,8 +345,7 @@ impl Request {
                 let (of, only) = (of.clone(), only.clone());
                 OperationKind::Redo { of, gone, left: stays.collect(), only, open: draft.may_go_on_with() }
             }
-            OperationKind::Branch => OperationKind::Branch,
-            OperationKind::Recover { of } => OperationKind::Recover { of: of.clone() },
+            OperationKind::Branch | OperationKind::Checkout { .. } | OperationKind::Recover { .. } => self.kind.clone(),
         }
     }
 }
@@ -390,6 +392,7 @@ impl History {
             Asked::Undo(options) => self.undo_request(options, seen),
             Asked::Redo(asked) => self.redo_request(asked, seen),
             Asked::Branch(asked) => self.branch_request(asked),
+            Asked::Checkout(asked) => Ok(asked.request()),
         }
     }
 

@@ -81,7 +81,7 @@ impl History {
                 Some(done) => self.plan_git_back(done)?,
                 None => return Ok(()),
             },
-            Asked::Undo(_) | Asked::Branch(_) => return Ok(()),
+            Asked::Undo(_) | Asked::Branch(_) | Asked::Checkout(_) => return Ok(()),
         };
         if again.change() == plan.change() { Ok(()) } else { Err(OperationError::StaleGit) }
     }

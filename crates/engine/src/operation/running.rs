@@ -329,6 +329,7 @@ impl History {
                 asked.before.checkpoint.place.iter().map(|place| place.session.clone()).chain(talked).collect()
             }
             Asked::Branch(asked) => vec![asked.point.session.session.id.clone()],
+            Asked::Checkout(_) => return Ok(Vec::new()),
         };
         if let Some(here) = self.place_now()?.map(|place| place.session) {
             let lineage = self.lineage(&here)?;

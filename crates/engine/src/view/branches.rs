@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use piton_model::{CheckpointId, SessionId};
 use serde::{Deserialize, Serialize};
 
-use super::{Diff, OperationOutcome, SessionView, SkippedView, TurnView, readable};
+use super::{CheckpointView, Diff, OperationOutcome, OperationView, SessionView, SkippedView, TurnView, readable};
 
 /// What a fork made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,6 +34,20 @@ pub struct WorktreeView {
     /// Why it is no workspace of its own yet, where that failed; the folder itself is whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// What came of laying a checkpoint out in another folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CheckoutOutcome {
+    pub checkpoint: CheckpointView,
+    #[serde(serialize_with = "readable")]
+    pub path: PathBuf,
+    /// Whether everything reads back as it was captured.
+    pub verified: bool,
+    /// What the checkpoint had left out: it is not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedView>,
+    pub operation: Option<OperationView>,
 }
 
 /// A session with another name.

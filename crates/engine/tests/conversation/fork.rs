@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use piton_agents::claude_code::places::project_folder;
 use piton_engine::model::conversation::Began;
 use piton_engine::view::ForkOutcome;
-use piton_engine::{ForkError, ForkOptions, OpenError};
+use piton_engine::{ForkError, ForkOptions, LayoutError, OpenError};
 use piton_host::fail;
 use piton_testkit::{Claude, World, git, snapshot, three_turns};
 
@@ -138,11 +138,11 @@ fn an_empty_folder_is_taken_and_one_that_holds_something_or_is_in_the_way_is_not
     std::os::unix::fs::symlink(at("full"), at("link")).unwrap();
     for bad in ["full", "file", "dangling", "link", "ws", "ws/inside", ".", "none/inside", "home/inside", "x/.git/y"] {
         let error = world.open().fork("t3", &into(&at(bad))).unwrap_err();
-        assert!(matches!(error, ForkError::Worktree { .. }), "{bad}: {error}");
+        assert!(matches!(error, ForkError::Layout(LayoutError::Place { .. })), "{bad}: {error}");
     }
     git(world.base(), &["init", "-q", "--bare", "bare.git"]);
     let inside_git = world.open().fork("t3", &into(&at("bare.git/refs/fork"))).unwrap_err();
-    assert!(matches!(inside_git, ForkError::Open(OpenError::Git { .. })), "{inside_git}");
+    assert!(matches!(inside_git, ForkError::Layout(LayoutError::Open(OpenError::Git { .. }))), "{inside_git}");
     assert_eq!(std::fs::read_to_string(at("full/mine")).unwrap(), "mine");
     assert!(at("dangling").symlink_metadata().unwrap().is_symlink() && !at("nowhere").exists());
     assert_eq!(std::fs::read_dir(claude.folder()).unwrap().count(), files, "no branch was made");

@@ -260,9 +260,9 @@ fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
         ways.push(partial);
         return ways;
     }
-    let decide = text![with("--conflict").arg("theirs"), " brings back what was there before"];
+    let decide = text![with("--conflict").arg("before"), " brings back what was there before"];
     let others = text![
-        flag("--conflict").arg("ours"),
+        flag("--conflict").arg("now"),
         " keeps what is there now; ",
         flag("--conflict").arg("markers"),
         " writes both, where it is text"

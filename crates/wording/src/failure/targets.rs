@@ -1,7 +1,7 @@
 //! Failures of finding what is meant, and of reading it.
 
 use piton_engine::model::Target;
-use piton_engine::{AnnotateError, BlameError, DiffError, TargetError};
+use piton_engine::{AnnotateError, BlameError, DiffError, FileError, TargetError};
 
 use super::Failure;
 use crate::call::{call, flag, without};
@@ -117,6 +117,26 @@ impl From<BlameError> for Failure {
             BlameError::NoSuchLine { .. } => {
                 Self::user(Code::NoSuchLine, text).hint(text!["without ", without("-L"), " all lines are shown"])
             }
+        }
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        let text = error.to_string();
+        let log = || call("log").arg("--files").arg("--path").asking("FILE");
+        match error {
+            FileError::Target(error) => error.into(),
+            FileError::Store(error) => error.into(),
+            FileError::Folder { checkpoint, .. } => Self::user(Code::NotAFile, text).hint(text![
+                call("checkout").arg(checkpoint.short()).asking("DIR"),
+                " lays out all files of that moment in another folder"
+            ]),
+            FileError::NotThen { .. } => {
+                Self::user(Code::NotThen, text).hint(text![log(), " says when it came and when it went"]).hint(RELATIVE)
+            }
+            FileError::NotCaptured { checkpoint, .. } => Self::user(Code::NotCaptured, text)
+                .hint(text![call("show").arg(checkpoint.short()), " lists what that checkpoint left out"]),
         }
     }
 }

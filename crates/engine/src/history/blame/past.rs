@@ -317,7 +317,7 @@ impl<'w> Past<'w> {
                 // What had changed since the last checkpoint, and is taken back as well.
                 all.extend(store.checkpoint(&operation.before)?.and_then(|row| row.checkpoint.parent));
             }
-            OperationKind::Branch => {}
+            OperationKind::Branch | OperationKind::Checkout { .. } => {}
         }
         // What it left alone, where its result does not follow from there.
         all.push(operation.before.clone());
