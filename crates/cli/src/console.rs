@@ -208,6 +208,32 @@ impl Console {
         }
     }
 
+    /// Asks for one of several answers, each known by its first letter; the last one, which does nothing, where there is no
+    /// answer. `[y]es [d]iff [N]o`
+    pub fn choose(&mut self, question: &str, answers: &[&'static str]) -> &'static str {
+        let Some((none, others)) = answers.split_last() else { return "" };
+        let shown = |answer: &str| format!("[{}]{}", &answer[..1], &answer[1..]);
+        let others: Vec<String> = others.iter().map(|answer| shown(answer)).collect();
+        let none_shown = format!("[{}]{}", none[..1].to_uppercase(), &none[1..]);
+        let _ = self.stdout.flush();
+        let _ = write!(io::stderr(), "{question} {} {none_shown} ", others.join(" "));
+        let _ = io::stderr().flush();
+        let mut typed = String::new();
+        match io::stdin().read_line(&mut typed) {
+            Ok(0) => {
+                // The line that the person did not end.
+                let _ = writeln!(io::stderr());
+                none
+            }
+            Ok(_) => {
+                let typed = typed.trim().to_lowercase();
+                let is_meant = |answer: &&&str| **answer == typed || answer[..1] == typed;
+                answers.iter().find(is_meant).unwrap_or(none)
+            }
+            Err(_) => none,
+        }
+    }
+
     /// Brings out what is still buffered.
     pub fn flush(&mut self) -> Result<(), Failure> {
         if self.is_given_up {

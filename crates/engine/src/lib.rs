@@ -46,6 +46,7 @@ pub use history::timeline::LogOptions;
 pub use history::turns::TimelineOptions;
 pub use observe::session::{LiveSession, ObserveError, ObservedElsewhere, Tool};
 pub use observe::{Elsewhere, ObserveOptions, OwnSettings, SettingsOf, Visit, Visiting};
+pub use operation::accept::{AcceptError, AcceptOptions};
 pub use operation::annotate::AnnotateError;
 pub use operation::checkout::{CheckoutError, CheckoutOptions};
 pub use operation::chosen::{ChangedThere, Choice, ChosenError, Which, Whose};

@@ -1,5 +1,6 @@
 //! Rewind, undo, redo and branch: from what is asked for to what was done, and back from where it was cut off.
 
+pub(crate) mod accept;
 pub(crate) mod annotate;
 pub(crate) mod apply;
 pub(crate) mod begin;

@@ -47,8 +47,8 @@ pub use recovered::{LeftoverView, Recovered};
 pub use rules::{Accepted, HeldSetting, HeldView, Waiting};
 pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{
-    Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
-    SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
+    AcceptedChanges, AcceptedPart, Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile,
+    SearchResult, SessionChanges, SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
 };
 pub use status::{FolderState, Initialized, Status, UnreadStore};
 pub use told::{LeftBehind, Told, ToldFile};
@@ -249,6 +249,18 @@ pub struct Observed {
     /// starts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub history_lost: bool,
+    /// What the turn that just ended changed here, where anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_changes: Option<TurnChanges>,
+}
+
+/// What a turn changed, in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnChanges {
+    /// The first of the paths.
+    pub paths: Vec<PathView>,
+    /// How many there are.
+    pub total: u64,
 }
 
 /// A checkpoint with what it left out.

@@ -81,6 +81,9 @@ pub enum OperationKind {
     /// Takes back an earlier operation.
     Redo {
         of: OperationId,
+        /// Every operation after it, where all of them are taken back together.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        also: Vec<OperationId>,
         /// Later changes that were taken out with it: those of the branch that it leads away from.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         gone: Vec<ChangesAt>,
@@ -116,6 +119,14 @@ impl OperationKind {
             Self::Branch => OperationVerb::Branch,
             Self::Checkout { .. } => OperationVerb::Checkout,
             Self::Recover { .. } => OperationVerb::Recover,
+        }
+    }
+
+    /// The operations that it takes back besides the one that it is about.
+    pub fn also(&self) -> &[OperationId] {
+        match self {
+            Self::Redo { also, .. } => also,
+            _ => &[],
         }
     }
 

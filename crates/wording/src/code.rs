@@ -150,6 +150,8 @@ codes! {
     NoNumbers = "no-numbers",
     /// Nothing of what is meant is still there.
     NothingToUndo = "nothing-to-undo",
+    /// There is nothing to accept, or nothing of it was accepted.
+    NothingToAccept = "nothing-to-accept",
     /// The last turn changed files in another workspace.
     ChangedElsewhere = "changed-elsewhere",
     /// Another workspace of the session cannot be asked.

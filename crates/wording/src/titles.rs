@@ -62,7 +62,14 @@ impl Titles {
                     .and(Style::Plain, format!(" to {folder}"))
             }
             (OperationVerb::Redo, Some(id), about) => match (self.older(id, operation), about) {
-                (Some(of), _) => Text::new(Style::Plain, "redo of the ").and_all(self.title(of)),
+                (Some(of), _) => {
+                    let title = Text::new(Style::Plain, "redo of the ").and_all(self.title(of));
+                    match operation.also.len() {
+                        0 => title,
+                        more => title
+                            .and(Style::Plain, format!(" and {} after it", words::plural(more as u64, "operation"))),
+                    }
+                }
                 (None, Some(about)) => Text::new(Style::Plain, "redo of ").and(Style::Bold, about),
                 (None, None) => Text::new(Style::Plain, "redo"),
             },

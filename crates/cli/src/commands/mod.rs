@@ -1,5 +1,6 @@
 //! One file for each command: its arguments, its help, what it asks of the engine and how it shows the answer.
 
+mod accept;
 mod annotate;
 mod blame;
 mod branch;
@@ -45,7 +46,7 @@ use crate::help::Example;
 use crate::inside::only_in_terminal;
 
 /// Examples of the commands that can be typed to an agent as well: how they are written depends on where they are shown.
-pub const EXAMPLES: [(&str, &[Example]); 15] = [
+pub const EXAMPLES: [(&str, &[Example]); 16] = [
     ("log", &log::EXAMPLES),
     ("status", &status::EXAMPLES),
     ("changes", &changes::EXAMPLES),
@@ -56,6 +57,7 @@ pub const EXAMPLES: [(&str, &[Example]); 15] = [
     ("search", &search::EXAMPLES),
     ("checkpoint", &checkpoint::EXAMPLES),
     ("annotate", &annotate::EXAMPLES),
+    ("accept", &accept::EXAMPLES),
     ("ops", &ops::EXAMPLES),
     ("undo", &undo::EXAMPLES),
     ("rewind", &rewind::EXAMPLES),
@@ -82,6 +84,7 @@ pub enum Command {
     Watch(watch::Args),
     Show(show::Args),
     Annotate(annotate::Args),
+    Accept(accept::Args),
     Diff(diff::Args),
     Export(export::Args),
     Import(import::Args),
@@ -123,6 +126,7 @@ impl Command {
             | Self::Search(_)
             | Self::Show(_)
             | Self::Annotate(_)
+            | Self::Accept(_)
             | Self::Blame(_)
             | Self::Status(_) => Ok(()),
             Self::Fork(_)
@@ -168,6 +172,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Watch(args) => watch::run(&args, &global, console)?,
         Command::Show(args) => return show::run(&args, &global, console),
         Command::Annotate(args) => annotate::run(&args, &global, console)?,
+        Command::Accept(args) => accept::run(&args, &global, console)?,
         Command::Diff(args) => return diff::run(&args, &global, console),
         Command::Export(args) => export::run(&args, &global, console)?,
         Command::Import(args) => import::run(&args, &global, console)?,

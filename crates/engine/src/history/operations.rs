@@ -49,6 +49,7 @@ pub(crate) fn standing(rows: &[OperationRow]) -> Vec<bool> {
             // What was taken back and then made good again stands.
             if stands && row.verb == OperationVerb::Redo {
                 taken_back.extend(row.target.as_ref().and_then(OperationTarget::operation));
+                taken_back.extend(&row.also);
             }
             stands
         })

@@ -63,8 +63,10 @@ impl History {
         let next = last.map(|entry| Cursor { seq: entry.seq.saturating_sub(1), ..now.clone() });
         let shown: HashSet<SessionId> = found.iter().filter_map(|entry| entry.session.clone()).collect();
         let mut entries = self.entries(found)?;
+        let mut accepted = self.accepted_turns()?;
         for entry in &mut entries {
             let LogEntry::Turn(turn) = entry else { continue };
+            turn.accepted = accepted.remove(&(turn.session.clone(), turn.number));
             turn.passed_by = future.get(&(turn.session.clone(), turn.number)).cloned();
             turn.future = turn.passed_by.is_some();
         }
@@ -397,6 +399,7 @@ impl Turns {
             unknown: None,
             future: false,
             passed_by: None,
+            accepted: None,
         }
     }
 }

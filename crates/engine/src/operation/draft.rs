@@ -86,7 +86,7 @@ impl Asked {
     pub(crate) fn writes_files(&self) -> bool {
         match self {
             Self::Rewind(_) | Self::Undo(_) => true,
-            Self::Redo(asked) => asked.operation.kind != OperationKind::Branch,
+            Self::Redo(asked) => asked.all().any(|operation| operation.kind != OperationKind::Branch),
             Self::Branch(_) | Self::Checkout(_) => false,
         }
     }
@@ -338,12 +338,12 @@ impl Request {
                 kept: kept.as_deref().map(with_fresh),
                 left: stays.collect(),
             },
-            OperationKind::Redo { of, gone, only, .. } => {
+            OperationKind::Redo { of, also, gone, only, .. } => {
                 let mut gone = with_fresh(gone);
                 gone.iter_mut().for_each(|at| at.paths.retain(|p| self.takes_back(draft, p)));
                 gone.retain(|at| !at.paths.is_empty());
-                let (of, only) = (of.clone(), only.clone());
-                OperationKind::Redo { of, gone, left: stays.collect(), only, open: draft.may_go_on_with() }
+                let (of, also, only) = (of.clone(), also.clone(), only.clone());
+                OperationKind::Redo { of, also, gone, left: stays.collect(), only, open: draft.may_go_on_with() }
             }
             OperationKind::Branch | OperationKind::Checkout { .. } | OperationKind::Recover { .. } => self.kind.clone(),
         }
@@ -413,6 +413,7 @@ impl History {
                 OperationKind::Redo { of, .. } => Some(of.clone()),
                 _ => None,
             },
+            also: request.kind.also().to_vec(),
             target: target.map(Into::into),
             paths: request.paths.iter().map(PathView::from).collect(),
             created: of(ChangeKind::Created),

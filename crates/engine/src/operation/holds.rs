@@ -77,7 +77,7 @@ impl History {
         let Some(plan) = &request.git else { return Ok(()) };
         let again = match ask {
             Asked::Rewind(asked) => self.plan_git(&asked.target)?,
-            Asked::Redo(asked) => match &asked.operation.git {
+            Asked::Redo(asked) => match asked.git() {
                 Some(done) => self.plan_git_back(done)?,
                 None => return Ok(()),
             },

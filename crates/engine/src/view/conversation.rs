@@ -49,6 +49,9 @@ pub struct ConversationOutcome {
     /// How to go on, word by word; none where the agent has no such command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Vec<String>>,
+    /// What to type to the running agent to go on there; none where it has no such command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume_inside: Option<String>,
     /// The folder to do that in: the agent finds its session only there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use piton_model::{CheckpointId, Ending, OperationId, Rank, SessionId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointView, GapView, OperationView, OriginView};
+use super::{CheckpointView, GapView, OperationView, OriginView, PathView};
 
 /// A place in a store's records: behind the record of this number.
 ///
@@ -130,6 +130,14 @@ pub enum Notice {
         checkpoint: CheckpointId,
         /// The note.
         text: String,
+    },
+    /// The user accepted changes, so that an undo that does not name them leaves them, or took that back.
+    Accepted {
+        /// Where they are.
+        paths: Vec<PathView>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        taken_back: bool,
+        at: Timestamp,
     },
     /// A session began, was heard of for the first time, or was branched off.
     SessionBegan {

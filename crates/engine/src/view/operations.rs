@@ -24,6 +24,9 @@ pub struct PlanView {
     /// The operation that a redo takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
+    /// The operations after that one, where it takes all of them back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<OperationId>,
     /// The checkpoint whose state comes back; an undo has none.
     pub target: Option<CheckpointView>,
     /// Only these paths; all when empty.
@@ -339,6 +342,9 @@ pub struct OperationView {
     pub kind: OperationVerb,
     /// The checkpoint or operation it is about.
     pub target: Option<String>,
+    /// The operations after that one, where it took all of them back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<OperationId>,
     /// What it took back, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
@@ -378,6 +384,7 @@ impl From<&OperationRow> for OperationView {
             id: row.id.clone(),
             kind: row.verb,
             target: row.target.as_ref().map(|target| target.as_str().to_owned()),
+            also: row.also.clone(),
             about: row.about.clone(),
             taken_back: false,
             before: row.before.clone(),

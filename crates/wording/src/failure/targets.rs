@@ -1,7 +1,7 @@
 //! Failures of finding what is meant, and of reading it.
 
 use piton_engine::model::Target;
-use piton_engine::{AnnotateError, BlameError, DiffError, FileError, TargetError};
+use piton_engine::{AcceptError, AnnotateError, BlameError, DiffError, FileError, TargetError};
 
 use super::Failure;
 use crate::call::{call, flag, without};
@@ -58,6 +58,22 @@ impl From<TargetError> for Failure {
                 Self::user(Code::UnknownOperation, text).hint(text![call("ops"), " lists the operations"])
             }
             TargetError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AcceptError> for Failure {
+    fn from(error: AcceptError) -> Self {
+        let text = error.to_string();
+        match error {
+            AcceptError::Target(error) => error.into(),
+            AcceptError::Store(error) => error.into(),
+            AcceptError::Nothing => Self::user(Code::NothingToAccept, text)
+                .hint(text![call("changes"), " lists what the session changed"])
+                .hint(RELATIVE),
+            AcceptError::NotAccepted => {
+                Self::user(Code::NothingToAccept, text).hint(text![call("log"), " marks the turns that are accepted"])
+            }
         }
     }
 }

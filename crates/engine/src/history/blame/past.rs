@@ -309,6 +309,9 @@ impl<'w> Past<'w> {
             OperationKind::Rewind { target, .. } => all.push(target.clone()),
             OperationKind::Redo { of, .. } | OperationKind::Recover { of } => {
                 all.extend(store.operation_row(of)?.map(|row| row.before));
+                for id in operation.kind.also() {
+                    all.extend(store.operation_row(id)?.map(|row| row.before));
+                }
             }
             OperationKind::Undo { changes } => {
                 for change in changes.iter().filter(|change| change.paths.iter().any(|one| path.is_within(one))) {
