@@ -68,7 +68,7 @@ pub use workspace::{
 
 pub use piton_agents as agents;
 pub use piton_host::bounded::{open_in as open_bounded_in, read as read_bounded};
-pub use piton_host::git::{GitError, PlaceError, UserConfig, WriteError};
+pub use piton_host::git::{GitError, PlaceError, UserConfig, WorktreeError, WriteError};
 pub use piton_host::own;
 pub use piton_host::process::{detach, ignored_signals};
 pub use piton_host::{Abilities, Clock, Progress, SystemClock};

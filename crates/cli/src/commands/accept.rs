@@ -77,8 +77,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     Ok(())
 }
 
+/// A turn, or a step of it.
+type TurnOrStep = (u32, Option<u32>);
+
 /// A turn or a step, with its session where that is named.
-fn place(word: &OsString) -> Option<(Option<String>, (u32, Option<u32>))> {
+fn place(word: &OsString) -> Option<(Option<String>, TurnOrStep)> {
     let (session, place) = split_session(word.to_str()?);
     let place = match place.parse() {
         Ok(Target::Turn { turn, place: TurnPlace::Before }) => (turn, None),

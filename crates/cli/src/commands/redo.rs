@@ -122,7 +122,11 @@ pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Nam
     let titles = titles::of_all(workspace, names)?;
     let id = outcome.operation.as_ref().and_then(|operation| operation.target.as_deref());
     let of = id.and_then(|id| id.parse().ok()).and_then(|id| titles.get(&id));
-    Ok(of.map_or_else(|| "the operation".to_owned(), |of| format!("the {}", titles.plain(of))))
+    let of = of.map_or_else(|| "the operation".to_owned(), |of| format!("the {}", titles.plain(of)));
+    Ok(match outcome.operation.as_ref().map_or(0, |operation| operation.also.len()) {
+        0 => of,
+        more => format!("{of} and {} after it", plural(more as u64, "operation")),
+    })
 }
 
 /// The redo in one line.

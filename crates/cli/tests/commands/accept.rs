@@ -38,6 +38,31 @@ fn a_turn_or_a_path_is_accepted_shown_in_the_log_and_taken_back() {
 }
 
 #[test]
+fn a_chain_of_undos_goes_back_at_once() {
+    let scene = scene();
+    scene.ok(&["undo", "t1", "--yes"]);
+    scene.ok(&["undo", "t2", "--yes"]);
+    let operations = scene.json(&["ops"])["operations"].clone();
+    let first = operations[1]["id"].as_str().unwrap().to_owned();
+    let shown = scene.ok(&["redo", "--to", &first, "--preview"]);
+    assert!(
+        shown.contains("Redo: takes back the undo of turn 1") && shown.contains("and 1 operation after it"),
+        "{shown}"
+    );
+    assert!(!scene.world.has("src/one.txt"));
+    let (asked, code) = scene.at_a_terminal(&["redo", "--to", &first], "n\n");
+    assert!(asked.contains("Take it back in 2 files") && code == Some(1), "{asked}");
+    let done = scene.told(&["redo", "--to", &first, "--yes"]);
+    assert!(done.starts_with("took back the undo of turn 1 “one” and 1 operation after it: 2 recreated"), "{done}");
+    assert!(scene.world.has("src/one.txt") && scene.world.has("src/two.txt"));
+    assert!(scene.fails(&["redo", "--yes"]).contains("no rewind or undo to take back"));
+    let redo = scene.json(&["ops"])["operations"][0]["id"].as_str().unwrap().to_owned();
+    scene.ok(&["redo", "--op", &redo, "--yes"]);
+    assert!(!scene.world.has("src/one.txt") && !scene.world.has("src/two.txt"));
+    assert!(scene.fails(&["redo", "--to", &first, "--op", &first]).contains("cannot be used with"));
+}
+
+#[test]
 fn a_program_gets_what_was_accepted_and_a_code_where_there_is_nothing() {
     let scene = scene();
     let cursor = scene.json(&["watch", "--timeout", "0s"])["cursor"].as_str().unwrap().to_owned();

@@ -28,6 +28,7 @@ fn it_says_where_the_files_are_and_what_is_not_there() {
     assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "one\n");
     assert_eq!(scene.read("a.txt"), "two\n");
     assert!(scene.ok(&["ops"]).contains(&format!("checkout of first to {}", folder.display())));
+    assert!(!scene.ok(&["log"]).contains("checkout"), "nothing happened here");
     let document = scene.json(&["checkout", "first", "../two"]);
     assert_eq!(document["checkpoint"]["name"], "first");
     assert_eq!((&document["verified"], &document["skipped"][0]["path"]), (&true.into(), &"node_modules".into()));

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use piton_model::diff::Counts;
 use piton_model::ownership::{Evidence, Owner};
 use piton_model::session::Gap;
-use piton_model::{Cause, CheckpointId, SessionId, Timestamp, TurnContext, WorkspacePath};
-use piton_store::{ChangeRow, CheckpointRow, StepRow, StoreError, TurnRow};
+use piton_model::{Cause, CheckpointId, OperationVerb, SessionId, Timestamp, TurnContext, WorkspacePath};
+use piton_store::{ChangeRow, CheckpointRow, OperationRow, StepRow, StoreError, TurnRow};
 
 use crate::history::operations::operation_views;
 use crate::history::since::is_of;
@@ -101,7 +101,10 @@ impl History {
             }
         }
         let operations = self.store.operations()?;
-        for (row, view) in operations.iter().zip(operation_views(&operations)) {
+        // Laying a checkpoint out elsewhere is nothing that happened here.
+        let happened = |row: &OperationRow| row.verb != OperationVerb::Checkout;
+        let views = operation_views(&operations);
+        for (row, view) in operations.iter().zip(views).filter(|(row, _)| happened(row)) {
             entries.push(Entry {
                 seq: row.seq,
                 at: row.began_at,

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use piton_host::git::{NewWorktree, WorktreeError};
 use piton_model::conversation::Began;
 use piton_model::{CheckpointId, Session};
 use piton_store::{CheckpointRow, PATIENCE, StoreError};
@@ -27,6 +28,8 @@ pub struct ForkOptions {
     pub name: Option<String>,
     /// Lay the code of that moment out in this folder, which is empty or not there yet.
     pub worktree: Option<PathBuf>,
+    /// Make that folder a worktree of the workspace's git repository, with HEAD detached where git was at that moment.
+    pub git: bool,
 }
 
 /// Why there is no fork.
@@ -38,6 +41,9 @@ pub enum ForkError {
     /// Before the first turn.
     #[error("nothing was said before turn {0}: there is nothing to branch")]
     NothingSaid(u32),
+    /// Git cannot have another worktree.
+    #[error(transparent)]
+    Git(#[from] WorktreeError),
     /// Its folder.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -65,6 +71,14 @@ impl Workspace {
         let found = self.resolve(target);
         // A turn from before piton has no checkpoint, and is in the transcript all the same.
         let point = self.point_of(target, found.as_ref().ok()).map_err(OperationError::from)?;
+        // Before anything is made: whoever wants git's worktree wants no folder without it.
+        let git = match (&options.worktree, &found) {
+            (Some(_), Ok(target)) if options.git => {
+                let then = self.git_at(target).map_err(OperationError::from)?.and_then(|state| state.head.commit);
+                Some(NewWorktree::of(&self.path, then.as_deref(), self.environment.git.as_deref())?)
+            }
+            _ => None,
+        };
         let layout = match &options.worktree {
             Some(folder) => Some(self.lay_out_fork(folder, &found.map_err(OperationError::from)?)?),
             None => None,
@@ -86,7 +100,7 @@ impl Workspace {
             Some(id) => self.store.session(id)?.map(|row| row.session),
             None => None,
         };
-        let worktree = layout.map(|layout| self.begin_there(layout, session));
+        let worktree = layout.map(|layout| self.begin_there(layout, session, git.as_ref()));
         Ok(ForkOutcome { outcome, worktree })
     }
 
@@ -101,11 +115,26 @@ impl Workspace {
     }
 
     /// Makes the new folder a workspace that knows the branch. What fails here is said: the branch and the folder are there.
-    fn begin_there(&self, layout: Layout, session: Option<Session>) -> WorktreeView {
+    fn begin_there(&self, layout: Layout, session: Option<Session>, git: Option<&NewWorktree>) -> WorktreeView {
         let verified = layout.is_whole();
+        let made =
+            git.map(|git| git.make(&layout.place).map(|()| git.commit.clone()).map_err(|error| error.to_string()));
+        let (git, git_problem) = match made {
+            Some(Ok(commit)) => (Some(commit), None),
+            Some(Err(problem)) => (None, Some(problem)),
+            None => (None, None),
+        };
         let Layout { place, skipped, .. } = layout;
         let begun = self.begin_workspace(&place, session);
-        WorktreeView { path: place, verified, skipped, problem: begun.as_ref().err().cloned(), checkpoint: begun.ok() }
+        WorktreeView {
+            path: place,
+            verified,
+            skipped,
+            git,
+            git_problem,
+            problem: begun.as_ref().err().cloned(),
+            checkpoint: begun.ok(),
+        }
     }
 
     fn begin_workspace(&self, place: &Path, session: Option<Session>) -> Result<CheckpointId, String> {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use piton_host::{Root, canonical, is_folder, is_taken};
+use piton_host::{Root, canonical, is_folder, is_link, is_taken};
 use piton_model::diff;
 use piton_model::edit::{NewTrees, keep};
 use piton_model::plan::{self, Layered, RootState};
@@ -55,7 +55,7 @@ impl History {
     /// The place that a folder is to be made at, without symlinks. The folder itself must be none.
     pub(crate) fn place_of_layout(&self, folder: &Path) -> Result<PathBuf, LayoutError> {
         let refused = |why: &dyn ToString| LayoutError::Place { path: folder.to_owned(), why: why.to_string() };
-        if folder.is_symlink() {
+        if is_link(folder) {
             return Err(refused(&"a symlink is there, and none is followed"));
         }
         let place = canonical(folder).map_err(|error| refused(&error))?;

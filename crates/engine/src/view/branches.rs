@@ -29,6 +29,12 @@ pub struct WorktreeView {
     /// What the checkpoint had skipped: it is not there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedView>,
+    /// The commit that HEAD is detached at, where it is a worktree of git's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<String>,
+    /// Why it is none, where that was asked for and failed; the folder itself is whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_problem: Option<String>,
     /// The first checkpoint there.
     pub checkpoint: Option<CheckpointId>,
     /// Why it is no workspace of its own yet, where that failed; the folder itself is whole.

@@ -2,10 +2,11 @@
 
 use piton_engine::{
     BranchError, CheckoutError, ConversationError, ForkError, LayoutError, OperationError, SummarizeError,
+    WorktreeError,
 };
 
 use super::Failure;
-use crate::call::{call, flag};
+use crate::call::{call, flag, without};
 use crate::code::Code;
 use crate::text;
 
@@ -75,6 +76,12 @@ impl From<ForkError> for Failure {
             ForkError::NothingSaid(_) => Self::user(Code::NothingSaid, text)
                 .hint("start a new session of the agent")
                 .hint(text![flag("--worktree").asking("DIR"), " puts the code of that moment into a folder for it"]),
+            ForkError::Git(WorktreeError::Git(error)) => error.into(),
+            ForkError::Git(_) => Self::user(Code::NoRepository, text).hint(text![
+                "without ",
+                without("--git"),
+                " the folder has the files alone"
+            ]),
             ForkError::Layout(LayoutError::Place { .. }) => Self::user(Code::PathTaken, text).hint(text![
                 "name a folder that is empty or does not exist yet, such as ",
                 flag("--worktree").arg("../two")
