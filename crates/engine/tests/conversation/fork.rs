@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use piton_agents::claude_code::places::project_folder;
 use piton_engine::model::conversation::Began;
 use piton_engine::view::ForkOutcome;
-use piton_engine::{ForkError, ForkOptions, LayoutError, OpenError, WorktreeError};
+use piton_engine::{ForkError, ForkOptions, LayoutError, OpenError, TargetError, WorktreeError};
 use piton_host::fail;
 use piton_testkit::{Claude, World, git, snapshot, three_turns};
 
@@ -103,6 +103,12 @@ fn a_worktree_has_the_code_of_that_moment_and_the_agent_goes_on_there() {
     let sessions = workspace.sessions().unwrap().sessions;
     assert_eq!((sessions.len(), &sessions[0].agent_id), (1, &id));
     assert_eq!(sessions[0].origin.as_ref().unwrap().parent, claude.session());
+    // A turn that it shares with its parent is in the parent's store, which is said.
+    let Err(TargetError::InParent { turn: 1, parent, place }) = workspace.resolve("t1") else {
+        panic!("it is not here")
+    };
+    assert_eq!((parent, place), (claude.session(), Some(world.ws())));
+    assert!(matches!(workspace.resolve("t7"), Err(TargetError::NoTurn { .. })));
     drop(workspace);
     // And what becomes of the branch is known in both.
     world.open().rename_session(&id, "beside").unwrap();

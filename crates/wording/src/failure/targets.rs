@@ -46,6 +46,16 @@ impl From<TargetError> for Failure {
             TargetError::NoTurn { session, .. } => {
                 Self::user(Code::UnknownTurn, text).hint(text![log().of_session(&session), " lists its turns"])
             }
+            TargetError::InParent { turn, parent, place: Some(place) } => {
+                let target = format!("{}:t{turn}", parent.short());
+                let lays_out = call("checkout").arg(&target).asking("DIR").there(&place);
+                Self::user(Code::UnknownTurn, text)
+                    .hint(text![lays_out, " lays its files out in another folder"])
+                    .hint(text![call("show").arg(target).there(place), " shows it"])
+            }
+            TargetError::InParent { place: None, .. } => {
+                Self::user(Code::UnknownTurn, text).hint(text![log(), " lists what this store has"])
+            }
             TargetError::NoStep { .. } => {
                 Self::user(Code::UnknownStep, text).hint(text![log().arg("--steps"), " lists the steps of each turn"])
             }
