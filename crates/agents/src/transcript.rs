@@ -37,6 +37,12 @@ pub trait Transcripts: Sync {
     /// the agent's.
     fn resume_command(&self, session: &str) -> Option<Vec<String>>;
 
+    /// What the user types to the running agent, in the folder that the session began in, so that its screen switches to
+    /// that session; `None` where the agent has no such command.
+    fn resume_inside(&self, _session: &str) -> Option<String> {
+        None
+    }
+
     /// Passes on each turn, in order, of a part of a transcript that begins with a whole line.
     fn turns(&self, part: &mut dyn BufRead, each: &mut dyn FnMut(TranscriptTurn)) -> io::Result<()>;
 

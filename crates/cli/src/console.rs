@@ -144,6 +144,14 @@ impl Console {
         Ok(())
     }
 
+    /// Gives stdout bytes as they are. The inner error of `write` is the stream's.
+    pub fn print_raw(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> Result<io::Result<()>, Failure>,
+    ) -> Result<(), Failure> {
+        write(&mut self.stdout)?.map_err(Failure::output)
+    }
+
     /// The outer error is a bug, the inner one the stream's.
     fn write<T: Serialize>(
         &mut self,
@@ -197,6 +205,32 @@ impl Console {
             }
             Ok(_) => matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"),
             Err(_) => false,
+        }
+    }
+
+    /// Asks for one of several answers, each known by its first letter; the last one, which does nothing, where there is no
+    /// answer. `[y]es [d]iff [N]o`
+    pub fn choose(&mut self, question: &str, answers: &[&'static str]) -> &'static str {
+        let Some((none, others)) = answers.split_last() else { return "" };
+        let shown = |answer: &str| format!("[{}]{}", &answer[..1], &answer[1..]);
+        let others: Vec<String> = others.iter().map(|answer| shown(answer)).collect();
+        let none_shown = format!("[{}]{}", none[..1].to_uppercase(), &none[1..]);
+        let _ = self.stdout.flush();
+        let _ = write!(io::stderr(), "{question} {} {none_shown} ", others.join(" "));
+        let _ = io::stderr().flush();
+        let mut typed = String::new();
+        match io::stdin().read_line(&mut typed) {
+            Ok(0) => {
+                // The line that the person did not end.
+                let _ = writeln!(io::stderr());
+                none
+            }
+            Ok(_) => {
+                let typed = typed.trim().to_lowercase();
+                let is_meant = |answer: &&&str| **answer == typed || answer[..1] == typed;
+                answers.iter().find(is_meant).unwrap_or(none)
+            }
+            Err(_) => none,
         }
     }
 

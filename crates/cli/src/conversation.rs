@@ -9,10 +9,19 @@ use piton_engine::view::ConversationOutcome;
 use piton_wording::{Code, Failure, warning};
 
 use crate::console::Console;
+use crate::inside::Inside;
 
 /// What to type here to go on: `cd /work/app && claude --resume 1f…`.
 pub fn resume_line(done: &ConversationOutcome) -> Option<String> {
     piton_wording::conversation::resume_line(done, std::env::current_dir().ok().as_deref())
+}
+
+/// Where a command was typed to an agent: what to type to it next, so that its screen goes where the conversation went.
+pub fn first_inside(out: &mut dyn Write, done: Option<&ConversationOutcome>) -> io::Result<()> {
+    match done.and_then(|done| done.resume_inside.as_ref()).filter(|_| Inside::of_process().is_some()) {
+        Some(typed) => writeln!(out, "type `{typed}` now: this screen switches to where the conversation went\n"),
+        None => Ok(()),
+    }
 }
 
 /// What follows what was made, on request: the prompt on the clipboard, and the agent started. `made` is what stays done

@@ -7,6 +7,7 @@
 //! The order is for speed: what needs no capture is known from the report alone, and is over before a store is opened.
 
 mod ahead;
+mod indicator;
 mod inside;
 mod log;
 mod recovered;
@@ -30,7 +31,7 @@ use piton_agents::{Agent, Agents, Event, Reply, Report};
 use piton_engine::model::SessionId;
 use piton_engine::model::settings::Settings;
 use piton_engine::view::Observed;
-use piton_engine::{Engine, EventPlace, ObserveError, ObserveOptions, OwnSettings};
+use piton_engine::{EventPlace, ObserveError, ObserveOptions, OwnSettings};
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::{agreement, call, text};
 
@@ -268,7 +269,8 @@ fn take_in(agent: Agent, mut report: Report, begun: Instant, watchdog: &Watchdog
         let reply = told::reply(&observed, &root, elsewhere, settings.tell_agent.value);
         return Ok((with_line(with_line(reply, first_gap), warning), outcome));
     }
-    let reply = line_for_user(&engine, &root, &report, &observed, &settings);
+    let indicator = indicator::line(&observed).filter(|_| settings.user_line.value);
+    let reply = with_line(Reply::Nothing, indicator);
     Ok((with_line(with_line(reply, first_gap), warning), outcome))
 }
 
@@ -341,21 +343,6 @@ fn remarks(mistakes: &[String]) -> String {
 fn is_own(folder: &Path) -> bool {
     let home = environment::home().ok().and_then(|home| home.canonicalize().ok());
     home.is_some_and(|home| folder.canonicalize().is_ok_and(|folder| folder.starts_with(home)))
-}
-
-/// At the end of a turn that changed files, for whoever wants to be told.
-fn line_for_user(engine: &Engine, root: &Path, report: &Report, observed: &Observed, settings: &Settings) -> Reply {
-    let (Event::TurnEnded { .. }, Some(checkpoint), true) =
-        (&report.event, &observed.checkpoint, settings.user_line.value)
-    else {
-        return Reply::Nothing;
-    };
-    let tree = |target: &str| Some(engine.open(root).ok()?.resolve(target).ok()?.checkpoint.root.tree);
-    let before = tree(&format!("{}:t{}", observed.session, observed.turn));
-    if before.is_none() || before == tree(checkpoint.id.as_str()) {
-        return Reply::Nothing;
-    }
-    Reply::Line("piton: checkpoint saved · piton undo takes it back".to_owned())
 }
 
 #[cfg(test)]

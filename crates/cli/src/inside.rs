@@ -23,7 +23,7 @@ pub const WORKSPACE: &str = "PITON_INSIDE_WORKSPACE";
 pub const PROGRAM: &str = "/piton";
 
 /// What can be typed. Everything else is for a terminal.
-const COMMANDS: [(&str, Effect); 15] = [
+const COMMANDS: [(&str, Effect); 16] = [
     ("log", Effect::Shows),
     ("status", Effect::Shows),
     ("changes", Effect::Shows),
@@ -34,6 +34,7 @@ const COMMANDS: [(&str, Effect); 15] = [
     ("search", Effect::Shows),
     ("checkpoint", Effect::Shows),
     ("annotate", Effect::Shows),
+    ("accept", Effect::Shows),
     ("ops", Effect::Shows),
     ("undo", Effect::Writes),
     ("rewind", Effect::Writes),
@@ -96,6 +97,15 @@ impl Inside {
         let root = std::env::var_os(WORKSPACE).filter(|root| !root.is_empty())?;
         let session = std::env::var(SESSION).ok().and_then(|id| id.parse().ok());
         Some(Self { session, root: root.into(), chosen: None, zone: zone::local() })
+    }
+
+    /// Notes that the command of this process can be carried out by a yes; whether that is so.
+    pub fn may_say_yes(&self) -> bool {
+        let Some(session) = &self.session else { return false };
+        let words: Option<Vec<String>> = std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
+        let command = words.and_then(|words| shlex::try_join(words.iter().map(String::as_str)).ok());
+        let engine = crate::environment::engine(None);
+        command.zip(engine.ok()).is_some_and(|(command, engine)| engine.note_asked(session, &command).is_ok())
     }
 
     /// Lets arguments mean what they mean here: this workspace unless another is named, and nobody is asked.

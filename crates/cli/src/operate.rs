@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::console::{Console, Look};
 use crate::environment::say_recovered;
-use crate::inside::only_in_terminal;
+use crate::inside::{Inside, only_in_terminal};
 use crate::patch;
 use crate::progress::with_progress;
 use crate::signals::Signals;
@@ -288,7 +288,14 @@ fn go(
         return Ok(None);
     }
     if !view.is_empty() {
-        may_go_on(console, (view, diff.as_ref()), refusal, act, way, &around)?;
+        let contents = || workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from);
+        let agreed = may_go_on(console, (view, diff.as_ref()), refusal, act, way, (&around, &contents))?;
+        if let (Agreed::KeepingMine, Act::Rewind { target, options }) = (agreed, act) {
+            let options = RewindOptions { carry: Carry::Mine, ..options.clone() };
+            let act = Act::Rewind { target: target.clone(), options };
+            let way = Way { command: way.command.clone().arg("--keep-mine"), ..way.clone() };
+            return go(console, workspace, &act, &way, beside);
+        }
     }
     let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
     done.map(Some).map_err(stopped)
@@ -302,6 +309,14 @@ fn was_interrupted(console: &mut Console, workspace: &Workspace, running: &[Runn
     Ok(console.ask(&format!("The agent is in the middle of {turns}. Has it been interrupted?")))
 }
 
+/// What a person agreed to.
+enum Agreed {
+    /// The plan.
+    All,
+    /// The same with their own edits carried over, which is another plan.
+    KeepingMine,
+}
+
 /// Shows a plan and asks whether to go on. Nobody is asked about what would be refused.
 fn may_go_on(
     console: &mut Console,
@@ -309,8 +324,8 @@ fn may_go_on(
     refusal: Option<Refusal>,
     act: &Act,
     way: &Way,
-    around: &Around,
-) -> Result<(), Failure> {
+    (around, contents): (&Around, &dyn Fn() -> Result<Diff, Failure>),
+) -> Result<Agreed, Failure> {
     let Way { how, command, .. } = way;
     let is_in_conflict = matches!(refusal, Some(Refusal::Impossible(OperationError::Conflict(_))));
     if *how == How::Ask || is_in_conflict || !plan.others.is_empty() {
@@ -322,9 +337,12 @@ fn may_go_on(
         Some(Refusal::Others(_)) => {
             let outside = plan::touched_outside(plan);
             let redo = if outside.is_empty() { call("redo") } else { call("redo").arg("--outside") };
-            return Err(Failure::overwrites(&plan::taken(plan), command, &redo, act.carries()));
+            let failure = Failure::overwrites(&plan::taking(plan), command, &redo, act.carries());
+            // What is shown there is agreed to with a word.
+            let can_say_yes = Inside::of_process().is_some_and(|inside| inside.may_say_yes());
+            return Err(if can_say_yes { failure.hint("`/piton yes` carries this plan out") } else { failure });
         }
-        None if *how == How::Careful => return Ok(()),
+        None if *how == How::Careful => return Ok(Agreed::All),
         None => {}
     }
     // With every file in conflict there is nothing to agree to.
@@ -334,10 +352,35 @@ fn may_go_on(
         && plan.restored.is_empty()
         && plan.deleted.is_empty()
     {
-        return Ok(());
+        return Ok(Agreed::All);
     }
-    if console.ask(&plan::question(plan)) { Ok(()) } else { Err(Failure::declined()) }
+    let question = plan::question(plan);
+    if !matches!(act, Act::Rewind { .. }) {
+        return if console.ask(&question) { Ok(Agreed::All) } else { Err(Failure::declined()) };
+    }
+    let takes_mine = act.carries() == Carry::Nothing && plan.others.iter().any(|file| file.owner.may_be_you());
+    let mut is_shown = diff.is_some();
+    loop {
+        let all = [(YES, true), (KEEP_MINE, takes_mine), (DIFF, !is_shown), (NO, true)];
+        let answers: Vec<&str> = all.into_iter().filter(|(_, is_there)| *is_there).map(|(answer, _)| answer).collect();
+        match console.choose(&question, &answers) {
+            YES => return Ok(Agreed::All),
+            KEEP_MINE => return Ok(Agreed::KeepingMine),
+            DIFF => {
+                let diff = contents()?;
+                console.say_with(|out, look| diff.files.iter().try_for_each(|file| patch::write(out, look, file)));
+                is_shown = true;
+            }
+            _ => return Err(Failure::declined()),
+        }
+    }
 }
+
+/// Answers to the question of a rewind.
+const YES: &str = "yes";
+const KEEP_MINE: &str = "keep mine";
+const DIFF: &str = "diff";
+const NO: &str = "no";
 
 /// A plan, and the contents of what would change where they are asked for.
 pub fn write_plan(

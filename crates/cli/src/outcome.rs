@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use piton_engine::model::OperationVerb;
 use piton_engine::view::OperationOutcome;
-use piton_wording::outcome::{is_whole, remarks, summary};
+use piton_wording::outcome::{changed_files, is_whole, remarks, summary};
 use piton_wording::owners::Names;
 use piton_wording::text;
 
@@ -30,6 +30,8 @@ pub fn say_remarks(console: &mut Console, outcome: &OperationOutcome, names: &Na
         return;
     }
     let here = std::env::current_dir().ok();
+    let named = changed_files(outcome);
+    console.say_with(|out, look| look.write(out, &named));
     let lines = remarks(&console.talk.room(), outcome, names, verb, here.as_deref());
     console.say_with(|out, look| look.write(out, &lines));
 }

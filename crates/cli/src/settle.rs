@@ -14,9 +14,9 @@ use crate::paths;
 /// The flags of every command that merges.
 #[derive(Debug, Default, clap::Args)]
 pub struct SettleArgs {
-    /// Decide conflicts: ours, theirs or markers
+    /// Decide conflicts: now, before or markers
     ///
-    /// A conflict is a place that was changed again since. `ours` keeps what is there now, `theirs` brings back what was there
+    /// A conflict is a place that was changed again since. `now` keeps what is there now, `before` brings back what was there
     /// before, and `markers` writes both into the file, for you to choose. Markers need text on both sides; where there is
     /// none, the conflict stays open.
     #[arg(long, value_name = "WHICH", hide_possible_values = true)]
@@ -29,11 +29,13 @@ pub struct SettleArgs {
     pub except: Vec<OsString>,
 }
 
-/// How conflicts are decided.
+/// How conflicts are decided. The aliases are what these were called once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Which {
-    Ours,
-    Theirs,
+    #[value(alias = "ours")]
+    Now,
+    #[value(alias = "theirs")]
+    Before,
     Markers,
 }
 
@@ -53,8 +55,8 @@ impl SettleArgs {
     /// What holds in other workspaces too: a path is one of this one.
     pub fn elsewhere(&self) -> Settle {
         let decision = |which| match which {
-            Which::Ours => Decision::Ours,
-            Which::Theirs => Decision::Theirs,
+            Which::Now => Decision::Ours,
+            Which::Before => Decision::Theirs,
             Which::Markers => Decision::Markers,
         };
         Settle { conflicts: self.conflict.map(decision), partial: self.partial, except: Except::default() }

@@ -4,6 +4,7 @@ pub(crate) mod blame;
 pub(crate) mod changes;
 pub(crate) mod diff;
 pub(crate) mod elsewhere;
+pub(crate) mod file;
 pub(crate) mod future;
 pub(crate) mod lineage;
 pub(crate) mod lost;

@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 use piton_model::event::{Event, Report};
 use piton_model::ownership::{Moment, Owned, Owner};
 use piton_model::session::{Gap, Session, Turn};
-use piton_model::{Cause, Entry, Record, SkipReason, WorkspacePath, diff};
+use piton_model::{Cause, Entry, Record, SessionId, SkipReason, WorkspacePath, diff};
 use piton_store::{PATIENCE, Purpose, StoreError};
 
 use self::context::{Context, cut};
 use crate::capture::sink::Trees;
 use crate::capture::{About, Attention, CaptureError, Taken, Time};
-use crate::view::{CheckpointView, Observed, Waiting};
+use crate::history::together::Together;
+use crate::view::{CheckpointView, Observed, TurnChanges, Waiting};
 use crate::workspace::locked::Locked;
 use crate::workspace::place::EventPlace;
 use crate::workspace::{Environment, History, Workspace};
@@ -235,6 +236,10 @@ impl Workspace {
             // What cannot be told is no reason to fail.
             waiting: if is_for_user(&report.event) { self.waiting().unwrap_or_default() } else { Waiting::default() },
             history_lost: is_for_user(&report.event) && self.store.has_lost_history(),
+            turn_changes: match &report.event {
+                Event::TurnEnded { .. } => self.turn_changes(&context.session, context.turn).unwrap_or_default(),
+                _ => None,
+            },
         })
     }
 }
@@ -303,7 +308,30 @@ impl Locked<'_> {
     }
 }
 
+/// As many paths of a turn are named at its end.
+const MOST_NAMED: usize = 3;
+
 impl History {
+    /// What a turn changed here, from what captures found: nothing is looked at for it.
+    fn turn_changes(&self, session: &SessionId, turn: u32) -> Result<Option<TurnChanges>, StoreError> {
+        let Some(row) = self.store.turn(session, turn)? else { return Ok(None) };
+        let steps = self.store.steps(session, Some(turn))?;
+        let from = steps.iter().map(|step| step.seq).chain([row.seq]).min().unwrap_or(row.seq);
+        let is_its = |owner: &Owner| owner.turn() == Some((session, turn));
+        let mut together = Together::default();
+        for change in self.store.changes_since(from)?.iter().filter(|change| is_its(&change.owner)) {
+            together.add(change);
+        }
+        let files = together.files();
+        // Of those that changed too much to list it there is only a count.
+        let cut = self.store.checkpoints_cut(from)?.into_iter().map(|row| row.checkpoint);
+        let cut = cut.filter(|checkpoint| checkpoint.owned.first().is_some_and(|owned| is_its(&owned.owner)));
+        let unlisted: u64 = cut.map(|it| it.changes.created + it.changes.modified + it.changes.deleted).sum();
+        let total = files.len() as u64 + unlisted;
+        let paths = files.into_iter().take(MOST_NAMED).map(|file| file.path).collect();
+        Ok((total > 0).then_some(TurnChanges { paths, total }))
+    }
+
     /// Whether a path of this workspace lies in a worktree that is a workspace of its own.
     fn is_in_a_worktree(&self, path: &WorkspacePath) -> bool {
         self.engine().worktree_inside(&self.path, &self.path.join(path.as_path())).is_some()

@@ -1,9 +1,11 @@
 //! Rewind, undo, redo and branch: from what is asked for to what was done, and back from where it was cut off.
 
+pub(crate) mod accept;
 pub(crate) mod annotate;
 pub(crate) mod apply;
 pub(crate) mod begin;
 pub(crate) mod branch;
+pub(crate) mod checkout;
 pub(crate) mod chosen;
 pub(crate) mod draft;
 pub(crate) mod end;
@@ -14,6 +16,7 @@ pub(crate) mod git;
 pub(crate) mod git_kept;
 pub(crate) mod git_restore;
 pub(crate) mod holds;
+pub(crate) mod layout;
 pub(crate) mod left_out;
 pub(crate) mod leftovers;
 pub(crate) mod lost;

@@ -5,6 +5,7 @@ mod blame;
 mod branches;
 mod conversation;
 mod diff;
+mod file;
 mod git;
 mod notice;
 mod operations;
@@ -28,11 +29,13 @@ use serde::{Deserialize, Serialize, Serializer};
 pub use archive::{PrivatePaths, RenamedName, SessionExported, SessionImported};
 pub use blame::{Blame, BlameLine, LineOrigin, OriginKind};
 pub use branches::{
-    BranchDeletion, BranchRestored, BranchStays, Comparison, ForkOutcome, Parted, Promoted, Renamed, WorktreeView,
+    BranchDeletion, BranchRestored, BranchStays, CheckoutOutcome, Comparison, ForkOutcome, Parted, Promoted, Renamed,
+    WorktreeView,
 };
 pub use conversation::{Conversation, ConversationOutcome, ConversationPlanView, OriginView};
 pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
 pub use diff::{Diff, EntryView, FileChange, FileDiff};
+pub use file::{FileView, Files};
 pub use git::{Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
 pub use notice::{BadCursor, Cursor, Notice, NumberedNotice, Since};
 pub(crate) use operations::Along;
@@ -44,8 +47,8 @@ pub use recovered::{LeftoverView, Recovered};
 pub use rules::{Accepted, HeldSetting, HeldView, Waiting};
 pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{
-    Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
-    SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
+    AcceptedChanges, AcceptedPart, Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile,
+    SearchResult, SessionChanges, SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
 };
 pub use status::{FolderState, Initialized, Status, UnreadStore};
 pub use told::{LeftBehind, Told, ToldFile};
@@ -239,6 +242,18 @@ pub struct Observed {
     /// starts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub history_lost: bool,
+    /// What the turn that just ended changed here, where anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_changes: Option<TurnChanges>,
+}
+
+/// What a turn changed, in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnChanges {
+    /// The first of the paths.
+    pub paths: Vec<PathView>,
+    /// How many there are.
+    pub total: u64,
 }
 
 /// A checkpoint with what it skipped.

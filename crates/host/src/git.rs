@@ -34,6 +34,7 @@ mod staged;
 mod tracked;
 mod tree;
 mod trees;
+mod worktree;
 mod write;
 
 use std::ffi::OsStr;
@@ -59,6 +60,7 @@ pub use place::{ExportRepository, PlaceError};
 pub use seen::SeenByCapture;
 pub(crate) use tracked::{Tracked, TrackedAt, index_signature};
 pub use trees::{BlobHasher, GitId, GitIds, TreeItem};
+pub use worktree::{NewWorktree, WorktreeError};
 pub use write::{Differing, IndexLock, NewIndex, RepositoryWriter, WriteError};
 
 /// A repository around a workspace.

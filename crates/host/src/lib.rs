@@ -37,7 +37,7 @@ pub use clock::{Clock, SystemClock};
 pub use ignored::{IgnoreFiles, IgnoredAt};
 pub use index::Index;
 pub use lock::Lock;
-pub use look::{canonical, canonical_folder, is_folder, is_taken, is_there};
+pub use look::{canonical, canonical_folder, is_folder, is_link, is_taken, is_there};
 pub use parallel::in_parallel;
 pub use probe::{Abilities, probe};
 pub use read::{Signatures, Sink, empty_tree, read_entry, read_entry_signed};

@@ -19,6 +19,11 @@ pub fn is_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
+/// Whether the path itself is a symlink, wherever that leads.
+pub fn is_link(path: &Path) -> bool {
+    path.is_symlink()
+}
+
 /// The canonical form of a path, whose last names need not exist.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;

@@ -67,22 +67,28 @@ impl Effects {
                         }
                     }
                 }
-                OperationKind::Redo { of, gone, left, only, .. } => {
+                OperationKind::Redo { of, also, gone, left, only, .. } => {
                     let Some(of) = places.get(of) else { continue };
+                    let also: Vec<u64> = also.iter().filter_map(|id| places.get(id)).copied().collect();
                     let gone = index(gone);
                     for (number, (_, change)) in changes.iter().enumerate() {
                         if holds(&gone, change) {
                             effects.set(number, done.seq, false);
                         }
-                        let is_borne_on = effects.since[number].iter().any(|(seq, _)| seq == of);
-                        if is_borne_on && change.path.is_in_scope(only) && !is_left(left, change) {
-                            let before = effects.at(number, of - 1);
+                        let bears = |seq: &u64| seq == of || also.contains(seq);
+                        // As it was before the first of them that bore on it.
+                        let first = effects.since[number].iter().map(|(seq, _)| *seq).find(bears);
+                        if let Some(first) = first
+                            && change.path.is_in_scope(only)
+                            && !is_left(left, change)
+                        {
+                            let before = effects.at(number, first - 1);
                             effects.set(number, done.seq, before);
                         }
                     }
                 }
-                // It changes no file.
-                OperationKind::Branch => {}
+                // They change no file.
+                OperationKind::Branch | OperationKind::Checkout { .. } => {}
                 // It rolls back what a crash left behind: nothing came of the operation.
                 OperationKind::Recover { .. } => {}
             }
@@ -164,7 +170,7 @@ mod tests {
                     let paths = |names: &str| names.split_terminator(',').map(path).collect::<Vec<_>>();
                     let (left, only) = (paths(left), paths(only));
                     let (of, gone) = (operation(of.parse().unwrap()), named(gone));
-                    OperationKind::Redo { of, gone, open: left.clone(), left, only }
+                    OperationKind::Redo { of, also: Vec::new(), gone, open: left.clone(), left, only }
                 }
                 name => {
                     changes.push((seq, ChangeRef { checkpoint: id(name), path: path(name) }));

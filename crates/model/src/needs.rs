@@ -72,6 +72,7 @@ impl Record {
             Self::Workspace(_)
             | Self::Name { .. }
             | Self::Annotation { .. }
+            | Self::Accepted(_)
             | Self::Turn(_)
             | Self::TurnEnded(_)
             | Self::SessionEnded { .. }

@@ -46,10 +46,14 @@ pub struct Operation {
 
 impl Operation {
     /// What it changes outside the workspace: files that tools named, the transcript that it makes, and the folder that
-    /// it lays out for a fork.
+    /// it lays out.
     pub fn elsewhere(&self) -> impl Iterator<Item = &Step> {
         let made = self.conversation.iter().flat_map(|change| change.file.iter().chain(&change.worktree));
-        self.outside.iter().chain(made)
+        let folder = match &self.kind {
+            OperationKind::Checkout { folder, .. } => Some(&**folder),
+            _ => None,
+        };
+        self.outside.iter().chain(made).chain(folder)
     }
 }
 
@@ -77,6 +81,9 @@ pub enum OperationKind {
     /// Takes back an earlier operation.
     Redo {
         of: OperationId,
+        /// Every operation after it, where all of them are taken back together.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        also: Vec<OperationId>,
         /// Later changes that were taken out with it: those of the branch that it leads away from.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         gone: Vec<ChangesAt>,
@@ -92,6 +99,12 @@ pub enum OperationKind {
     },
     /// Makes a branch of a conversation, and may switch to it; files stay as they are.
     Branch,
+    /// Lays a checkpoint out in another folder; files stay as they are.
+    Checkout {
+        target: CheckpointId,
+        /// The folder that it makes, relative to the filesystem's root.
+        folder: Box<Step>,
+    },
     /// Finishes what a crash and later edits left of an earlier operation.
     Recover { of: OperationId },
 }
@@ -104,14 +117,25 @@ impl OperationKind {
             Self::Undo { .. } => OperationVerb::Undo,
             Self::Redo { .. } => OperationVerb::Redo,
             Self::Branch => OperationVerb::Branch,
+            Self::Checkout { .. } => OperationVerb::Checkout,
             Self::Recover { .. } => OperationVerb::Recover,
+        }
+    }
+
+    /// The operations that it takes back besides the one that it is about.
+    pub fn also(&self) -> &[OperationId] {
+        match self {
+            Self::Redo { also, .. } => also,
+            _ => &[],
         }
     }
 
     /// The one checkpoint or operation that it is about.
     pub fn target(&self) -> Option<OperationTarget> {
         match self {
-            Self::Rewind { target, .. } => Some(OperationTarget::Checkpoint(target.clone())),
+            Self::Rewind { target, .. } | Self::Checkout { target, .. } => {
+                Some(OperationTarget::Checkpoint(target.clone()))
+            }
             Self::Redo { of, .. } | Self::Recover { of } => Some(OperationTarget::Operation(of.clone())),
             Self::Undo { .. } | Self::Branch => None,
         }
@@ -126,6 +150,7 @@ pub enum OperationVerb {
     Undo,
     Redo,
     Branch,
+    Checkout,
     Recover,
 }
 
@@ -137,13 +162,14 @@ impl OperationVerb {
             Self::Undo => "undo",
             Self::Redo => "redo",
             Self::Branch => "branch",
+            Self::Checkout => "checkout",
             Self::Recover => "recover",
         }
     }
 
     /// The verb of a word.
     pub fn from_word(word: &str) -> Option<Self> {
-        let all = [Self::Rewind, Self::Undo, Self::Redo, Self::Branch, Self::Recover];
+        let all = [Self::Rewind, Self::Undo, Self::Redo, Self::Branch, Self::Checkout, Self::Recover];
         all.into_iter().find(|verb| verb.as_str() == word)
     }
 }
@@ -151,7 +177,7 @@ impl OperationVerb {
 /// What an operation is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationTarget {
-    /// The moment that a rewind goes to.
+    /// The moment that a rewind goes to, or that is laid out.
     Checkpoint(CheckpointId),
     /// The operation that a redo takes back, or a recovery ends.
     Operation(OperationId),
@@ -289,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_verb_is_found_by_its_word_and_recorded_by_it() {
-        for verb in ["rewind", "undo", "redo", "branch", "recover"] {
+        for verb in ["rewind", "undo", "redo", "branch", "checkout", "recover"] {
             let known = OperationVerb::from_word(verb).unwrap();
             assert_eq!(serde_json::to_value(known).unwrap(), verb);
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::diff::Counts;
 use crate::id::{CheckpointId, ObjectId, OperationId, SessionId, WorkspaceId};
-use crate::operation::{Operation, Outcome};
+use crate::operation::{ChangesAt, Operation, Outcome};
 use crate::ownership::{Owned, Owner};
 use crate::path::WorkspacePath;
 use crate::plan::RootState;
@@ -43,6 +43,8 @@ pub enum Record {
         checkpoint: CheckpointId,
         text: String,
     },
+    /// A person accepted changes, or took that back; of each change the last record counts.
+    Accepted(Accepted),
     /// An operation is about to change files. From here on it is pending.
     Operation(Box<Operation>),
     /// A session was first seen, or changed; the last record counts.
@@ -84,6 +86,7 @@ impl Record {
             Self::Checkpoint(_) => "checkpoint",
             Self::Name { .. } => "name",
             Self::Annotation { .. } => "annotation",
+            Self::Accepted(_) => "accepted",
             Self::Operation(_) => "operation",
             Self::Ended { .. } => "ended",
             Self::Session(_) => "session",
@@ -97,6 +100,16 @@ impl Record {
             Self::Imported { .. } => "imported",
         }
     }
+}
+
+/// Changes that a person says are fine: an undo that does not name them leaves them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    pub changes: Vec<ChangesAt>,
+    /// They are no longer accepted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub taken_back: bool,
+    pub at: Timestamp,
 }
 
 /// A protected folder.

@@ -31,7 +31,7 @@ pub struct Settings {
     pub ignored_limit: Setting<u64>,
     /// How long a hook may take.
     pub time_budget: Setting<Duration>,
-    /// Whether the user is shown a line after a checkpoint was saved.
+    /// Whether the user is shown a line after a turn that changed files.
     pub user_line: Setting<bool>,
     /// Whether the agent is told which files an operation changed under it.
     pub tell_agent: Setting<bool>,
@@ -181,7 +181,7 @@ impl Default for Settings {
             size_limit: setting(2 << 30),
             ignored_limit: setting(1 << 20),
             time_budget: setting(Duration::from_secs(10)),
-            user_line: setting(false),
+            user_line: setting(true),
             tell_agent: setting(true),
             readers: setting(Vec::new()),
             writers: setting(Vec::new()),

@@ -102,6 +102,22 @@ pub fn split_session(text: &str) -> (Option<&str>, &str) {
     }
 }
 
+/// Splits `TARGET:PATH` (`t5:src/main.rs`, `SESSION:t5:src/main.rs`) into its target and its path; none where it has no
+/// target. A path that begins like a target of a session is written with `./` before it: `kmzq:./t5:notes`.
+pub fn split_path(text: &[u8]) -> Option<(&str, &[u8])> {
+    let colon = |from: usize| text[from..].iter().position(|byte| *byte == b':').map(|at| from + at);
+    let first = colon(0).filter(|at| *at > 0)?;
+    let target = |end: usize| std::str::from_utf8(&text[..end]).ok();
+    let may_be_session = matches!(target(first)?.parse(), Ok(Target::Id(_) | Target::Name(_)));
+    if let Some(second) = colon(first + 1).filter(|_| may_be_session)
+        && let Ok(rest) = std::str::from_utf8(&text[first + 1..second])
+        && matches!(rest.parse(), Ok(Target::Turn { .. } | Target::Start))
+    {
+        return Some((target(second)?, &text[second + 1..]));
+    }
+    Some((target(first)?, &text[first + 1..]))
+}
+
 fn age(text: &str) -> Option<i64> {
     let unit = match text.bytes().last()? {
         b's' => 1000,
@@ -147,6 +163,29 @@ mod tests {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
         assert_eq!("".parse::<Target>(), Err(BadTarget::Empty));
+    }
+
+    #[test]
+    fn a_file_of_a_moment_is_a_target_and_a_path() {
+        for (text, expected) in [
+            ("t5:src/main.rs", Some(("t5", "src/main.rs"))),
+            ("kmzq:t5:src/main.rs", Some(("kmzq:t5", "src/main.rs"))),
+            ("my session:t5.2:a", Some(("my session:t5.2", "a"))),
+            ("kmzq:start:a", Some(("kmzq:start", "a"))),
+            ("10m:a:b", Some(("10m", "a:b"))),
+            ("t5:t6:a", Some(("t5", "t6:a"))),
+            ("kmzq:./t5:notes", Some(("kmzq", "./t5:notes"))),
+            ("kmzq:notes:t5", Some(("kmzq", "notes:t5"))),
+            ("t5:", Some(("t5", ""))),
+            ("src/main.rs", None),
+            (":a", None),
+            ("", None),
+        ] {
+            let expected = expected.map(|(target, path)| (target, path.as_bytes()));
+            assert_eq!(split_path(text.as_bytes()), expected, "{text}");
+        }
+        assert_eq!(split_path(b"t5:caf\xe9"), Some(("t5", &b"caf\xe9"[..])));
+        assert_eq!(split_path(b"caf\xe9:t5"), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use piton_model::ownership::{Evidence, Owned, Owner, OwnerKind, Settles};
-use piton_model::{ChangeKind, Ending, SessionId, StepRef, WorkspacePath};
+use piton_model::{ChangeKind, CheckpointId, Ending, SessionId, StepRef, WorkspacePath};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::Reader;
@@ -159,6 +159,25 @@ impl Reader {
     pub fn changes_of(&self, seq: u64) -> Result<Vec<ChangeRow>, StoreError> {
         let range = [(seq as i64) << CHANGES, ((seq as i64) + 1) << CHANGES];
         self.rows(&format!("{CHANGE} WHERE key >= ?1 AND key < ?2 ORDER BY key"), range, change)
+    }
+
+    /// The changes that a person accepted, each by its checkpoint and path.
+    pub fn accepted(&self) -> Result<HashSet<(CheckpointId, WorkspacePath)>, StoreError> {
+        let each =
+            |row: &Row<'_>| Ok((parsed(row, 0)?, WorkspacePath::new(row.get::<_, Vec<u8>>(1)?).map_err(from_sql)?));
+        Ok(self.rows("SELECT checkpoint, path FROM accepted", [], each)?.into_iter().collect())
+    }
+
+    /// The turns of which a person accepted changes: how many changes they have, and how many of those are accepted.
+    pub fn accepted_by_turn(&self) -> Result<Vec<(SessionId, u32, u64, u64)>, StoreError> {
+        let sql = "SELECT c.owner_session, c.owner_turn, count(*), count(a.path)
+                   FROM changes c LEFT JOIN accepted a ON a.found = c.seq AND a.path = c.path
+                   WHERE EXISTS (SELECT 1 FROM accepted) AND c.owner_session IS NOT NULL
+                   GROUP BY c.owner_session, c.owner_turn HAVING count(a.path) > 0";
+        let each = |row: &Row<'_>| {
+            Ok((parsed(row, 0)?, row.get(1)?, row.get::<_, i64>(2)? as u64, row.get::<_, i64>(3)? as u64))
+        };
+        self.rows(sql, [], each)
     }
 
     /// The changes of all checkpoints from one record on, in order.

@@ -21,10 +21,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 const STATEMENTS: usize = 64;
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 13;
+pub(crate) const VERSION: i64 = 14;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
-pub(crate) const VIEW: [(&str, &str); 14] = [
+pub(crate) const VIEW: [(&str, &str); 15] = [
     ("all_objects", "id, kind, pack, offset, length"),
     ("records", "seq, kind, pack, offset, length"),
     ("workspaces", "seq, json"),
@@ -34,7 +34,8 @@ pub(crate) const VIEW: [(&str, &str); 14] = [
     ),
     ("names", "name, checkpoint, seq"),
     ("annotations", "checkpoint, text, seq"),
-    ("operations", "id, seq, verb, target, about, began_at, before, went, outside, state, after, why, ended_at"),
+    ("accepted", "found, path, checkpoint"),
+    ("operations", "id, seq, verb, target, about, began_at, before, went, outside, state, after, why, ended_at, also"),
     (
         "sessions",
         "id, seq, agent, agent_id, name, transcript, started_at, origin, rank, kept, ended_at, heard, last_seq, last_at, along",
@@ -82,9 +83,13 @@ CREATE INDEX checkpoints_imported ON checkpoints(seq) WHERE line >= 2147483648;
 CREATE TABLE names(name TEXT PRIMARY KEY, checkpoint TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX names_of ON names(checkpoint);
 CREATE TABLE annotations(checkpoint TEXT PRIMARY KEY, text TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE accepted(
+  found INTEGER NOT NULL, path BLOB NOT NULL, checkpoint TEXT NOT NULL, PRIMARY KEY (found, path)
+) WITHOUT ROWID;
 CREATE TABLE operations(
   id TEXT PRIMARY KEY, seq INTEGER NOT NULL, verb TEXT NOT NULL, target TEXT, about TEXT, began_at INTEGER NOT NULL,
-  before TEXT NOT NULL, went TEXT, outside INTEGER NOT NULL, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER
+  before TEXT NOT NULL, went TEXT, outside INTEGER NOT NULL, state TEXT NOT NULL, after TEXT, why TEXT, ended_at INTEGER,
+  also TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX operations_pending ON operations(state) WHERE state = 'pending';
 CREATE TABLE sessions(
@@ -274,10 +279,25 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 seq
             ])?;
         }
+        Record::Accepted(accepted) => {
+            for at in &accepted.changes {
+                let checkpoint = at.checkpoint.as_str();
+                for path in &at.paths {
+                    // Of a checkpoint that is lost nothing is listed, and nothing of it is taken back.
+                    let sql = match accepted.taken_back {
+                        true => {
+                            "DELETE FROM accepted WHERE found = (SELECT seq FROM checkpoints WHERE id = ?1) AND path = ?2"
+                        }
+                        false => "INSERT OR REPLACE INTO accepted SELECT seq, ?2, id FROM checkpoints WHERE id = ?1",
+                    };
+                    db.prepare_cached(sql)?.execute(params![checkpoint, path.as_bytes()])?;
+                }
+            }
+        }
         Record::Operation(o) => {
             db.prepare_cached(
-                "INSERT OR REPLACE INTO operations(id, seq, verb, target, about, began_at, before, went, outside, state)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                "INSERT OR REPLACE INTO operations(id, seq, verb, target, about, began_at, before, went, outside, state, also)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             )?
             .execute(params![
                 o.id.as_str(),
@@ -289,7 +309,8 @@ pub(crate) fn apply(db: &Connection, numbered: &Numbered, place: &Place) -> Resu
                 o.before.as_str(),
                 o.conversation.as_ref().map(|c| serde_json::to_string(&c.went)).transpose().map_err(to_sql)?,
                 !o.outside.is_empty(),
-                OperationState::Pending.as_str()
+                OperationState::Pending.as_str(),
+                serde_json::to_string(o.kind.also()).map_err(to_sql)?
             ])?;
         }
         Record::Ended { operation, outcome, ended_at } => {

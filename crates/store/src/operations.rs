@@ -67,6 +67,8 @@ pub struct OperationRow {
     pub verb: OperationVerb,
     /// The checkpoint or operation it is about.
     pub target: Option<OperationTarget>,
+    /// The operations that it takes back besides that one.
+    pub also: Vec<OperationId>,
     /// What it takes back, in a few words.
     pub about: Option<String>,
     /// When it began.
@@ -86,7 +88,7 @@ pub struct OperationRow {
 }
 
 const OPERATION: &str =
-    "SELECT id, seq, verb, target, began_at, before, state, after, why, about, went, outside FROM operations";
+    "SELECT id, seq, verb, target, began_at, before, state, after, why, about, went, outside, also FROM operations";
 
 impl Reader {
     /// Operations that began and did not end, oldest first.
@@ -190,7 +192,7 @@ fn operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
     let verb = known(row, 2, OperationVerb::from_word)?;
     let target = match (verb, row.get_ref(3)?) {
         (_, ValueRef::Null) => None,
-        (OperationVerb::Rewind, _) => Some(OperationTarget::Checkpoint(parsed(row, 3)?)),
+        (OperationVerb::Rewind | OperationVerb::Checkout, _) => Some(OperationTarget::Checkpoint(parsed(row, 3)?)),
         _ => Some(OperationTarget::Operation(parsed(row, 3)?)),
     };
     Ok(OperationRow {
@@ -209,5 +211,6 @@ fn operation(row: &Row<'_>) -> rusqlite::Result<OperationRow> {
             .map(|went| serde_json::from_str(&went).map_err(from_sql))
             .transpose()?,
         outside: row.get(11)?,
+        also: serde_json::from_str(&row.get::<_, String>(12)?).map_err(from_sql)?,
     })
 }

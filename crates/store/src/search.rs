@@ -1,5 +1,6 @@
-//! Searching by words. The index of words is made when somebody searches, from the rows that are new since the last time,
-//! so that no capture pays for it; it is only a cache and no record knows of it.
+//! Searching for parts of texts. The index of their trigrams is made when somebody searches, from the rows that are new
+//! since the last time, so that no capture pays for it; it is only a cache and no record knows of it. What is shorter than
+//! three characters is looked for in all texts.
 //!
 //! It is a database of its own beside the view: whoever searches writes to it, and nobody who captures may wait for that.
 
@@ -8,11 +9,12 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use piton_host::own;
 use piton_model::Timestamp;
+use rusqlite::OptionalExtension;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use crate::Reader;
+use crate::database::from_sql;
 use crate::error::StoreError;
 use crate::query::known;
 
@@ -23,8 +25,10 @@ pub struct Hit {
     pub seq: u64,
     /// What the text is.
     pub kind: HitKind,
-    /// The text, the words that were found between `\u{1}` and `\u{2}`.
+    /// The text, or the part of it around the first thing that was found.
     pub text: String,
+    /// The byte ranges in `text` of what was found, in order.
+    pub marks: Vec<(usize, usize)>,
     /// When it was recorded, where that is known.
     pub at: Option<Timestamp>,
 }
@@ -81,18 +85,21 @@ UNION ALL SELECT seq, 'description', description FROM checkpoints
 /// The index of words, beside the view.
 pub(crate) const WORDS: &str = "words.db";
 
+/// The layout of the index; one of another layout is made anew.
+const LAYOUT: i64 = 1;
+
+/// The fewest characters that the index can look up.
+const TRIGRAM: usize = 3;
+
 impl Reader {
-    /// Finds texts that have all the words, newest first. Words match from their beginning: `auth` finds `author`.
+    /// Finds texts that have all the words, newest first; a word may be a part of another one. Case does not matter.
     ///
     /// # Errors
     /// Where the database refuses.
     pub fn search(&self, words: &[String], limit: u64) -> Result<Vec<Hit>, StoreError> {
-        let wanted: Vec<String> = words
-            .iter()
-            .filter(|word| word.chars().any(char::is_alphanumeric))
-            .map(|word| format!("\"{}\"*", word.replace('"', "\"\"")))
-            .collect();
-        if wanted.is_empty() {
+        let words = words.iter().filter(|word| !word.is_empty());
+        let (long, short): (Vec<&String>, Vec<&String>) = words.partition(|word| word.chars().count() >= TRIGRAM);
+        if long.is_empty() && short.is_empty() {
             return Ok(Vec::new());
         }
         if let Err(error) = self.index_words(true) {
@@ -108,26 +115,45 @@ impl Reader {
                 self.index_words(false)?;
             }
         }
+        let (text, matches) = match long.is_empty() {
+            true => ("s.text", ""),
+            false => ("highlight(words, 2, char(1), char(2))", "WHERE words MATCH ?1"),
+        };
+        let phrases: Vec<String> = long.iter().map(|word| format!("\"{}\"", word.replace('"', "\"\""))).collect();
+        let short: Vec<String> = short.iter().map(|word| word.to_lowercase()).collect();
         let db = self.db();
-        let mut query = db.prepare_cached(
-            "SELECT s.seq, s.kind, snippet(words, 2, char(1), char(2), '…', 24), c.created_at, t.at, p.opened / 1000000
+        let mut query = db.prepare_cached(&format!(
+            "SELECT s.seq, s.kind, {text}, c.created_at, t.at, p.opened / 1000000
              FROM words s
              LEFT JOIN checkpoints c ON c.seq = s.seq
              LEFT JOIN turns t ON t.seq = s.seq
              LEFT JOIN steps p ON p.seq = s.seq
-             WHERE words MATCH ?1 ORDER BY CAST(s.seq AS INTEGER) DESC LIMIT ?2",
-        )?;
-        let hits = query.query_map(params![wanted.join(" "), limit as i64], |row| {
+             {matches} ORDER BY CAST(s.seq AS INTEGER) DESC"
+        ))?;
+        let mut rows = match long.is_empty() {
+            true => query.query([])?,
+            false => query.query([phrases.join(" ")])?,
+        };
+        let mut hits = Vec::new();
+        while let Some(row) = rows.next()?.filter(|_| (hits.len() as u64) < limit) {
+            // A path need not be UTF-8.
+            let text =
+                String::from_utf8_lossy(row.get_ref(2)?.as_bytes_or_null().map_err(from_sql)?.unwrap_or_default());
+            let (text, mut marks) = unmarked(&text);
+            if !short.iter().all(|word| mark(&text, word, &mut marks)) {
+                continue;
+            }
+            let (text, marks) = around_first(text, marks);
             let at: [Option<i64>; 3] = [row.get(3)?, row.get(4)?, row.get(5)?];
-            Ok(Hit {
+            hits.push(Hit {
                 seq: row.get::<_, i64>(0)? as u64,
                 kind: known(row, 1, HitKind::from_word)?,
-                // A path need not be UTF-8.
-                text: String::from_utf8_lossy(row.get_ref(2)?.as_bytes_or_null()?.unwrap_or_default()).into_owned(),
+                text,
+                marks,
                 at: at.into_iter().flatten().next().map(Timestamp),
-            })
-        })?;
-        Ok(hits.collect::<Result<_, _>>()?)
+            });
+        }
+        Ok(hits)
     }
 
     /// Attaches the index of words and brings it up to date. One that is not kept is in memory.
@@ -149,9 +175,18 @@ impl Reader {
             db.execute("ATTACH ?1 AS index_of_words", [path])?;
             db.execute_batch("PRAGMA index_of_words.synchronous=OFF")?;
         }
+        let layout: i64 = db.query_row("PRAGMA index_of_words.user_version", [], |row| row.get(0))?;
+        if layout != LAYOUT {
+            // Of an earlier piton, which knew whole words alone.
+            db.execute_batch(&format!(
+                "DROP TABLE IF EXISTS index_of_words.searched; DROP TABLE IF EXISTS index_of_words.words;
+                 PRAGMA index_of_words.user_version = {LAYOUT}"
+            ))?;
+        }
         db.execute_batch(
             "CREATE TABLE IF NOT EXISTS index_of_words.searched(generation INTEGER NOT NULL, seq INTEGER NOT NULL);
-             CREATE VIRTUAL TABLE IF NOT EXISTS index_of_words.words USING fts5(seq UNINDEXED, kind UNINDEXED, text)",
+             CREATE VIRTUAL TABLE IF NOT EXISTS index_of_words.words
+             USING fts5(seq UNINDEXED, kind UNINDEXED, text, tokenize = 'trigram remove_diacritics 1')",
         )?;
         // Deferred: a transaction that says from the beginning that it will write would lock the view too.
         let transaction = rusqlite::Transaction::new_unchecked(&db, rusqlite::TransactionBehavior::Deferred)?;
@@ -171,5 +206,105 @@ impl Reader {
         }
         transaction.commit()?;
         Ok(())
+    }
+}
+
+/// Byte ranges of a text.
+type Marks = Vec<(usize, usize)>;
+
+/// A text without the marks that the index put into it, and where they were.
+fn unmarked(marked: &str) -> (String, Marks) {
+    let mut text = String::with_capacity(marked.len());
+    let (mut marks, mut from) = (Vec::new(), None);
+    for c in marked.chars() {
+        match c {
+            '\u{1}' => from = Some(text.len()),
+            '\u{2}' => marks.extend(from.take().map(|from| (from, text.len()))),
+            c => text.push(c),
+        }
+    }
+    (text, marks)
+}
+
+/// Adds every place of a word in lower case that no mark covers yet; whether there is one, covered or not.
+fn mark(text: &str, word: &str, marks: &mut Marks) -> bool {
+    let known = marks.len();
+    let mut found = false;
+    let mut next = 0;
+    for (at, _) in text.char_indices() {
+        let Some(end) = end_of(&text[at..], word).map(|length| at + length).filter(|_| at >= next) else { continue };
+        found = true;
+        next = end;
+        if marks[..known].iter().all(|(from, to)| end <= *from || *to <= at) {
+            marks.push((at, end));
+        }
+    }
+    marks.sort_unstable();
+    found
+}
+
+/// How long what a text begins with is, where that is a word in lower case.
+fn end_of(text: &str, word: &str) -> Option<usize> {
+    let mut rest = word;
+    for (at, c) in text.char_indices() {
+        if rest.is_empty() {
+            return Some(at);
+        }
+        for lower in c.to_lowercase() {
+            rest = rest.strip_prefix(lower)?;
+        }
+    }
+    rest.is_empty().then_some(text.len())
+}
+
+/// The part of a text around its first mark.
+fn around_first(text: String, marks: Marks) -> (String, Marks) {
+    /// Characters before the first mark.
+    const BEFORE: usize = 60;
+    /// Characters from there on.
+    const LENGTH: usize = 200;
+    let first = marks.first().map_or(0, |(from, _)| *from);
+    let from = text[..first].char_indices().rev().nth(BEFORE - 1).map_or(0, |(at, _)| at);
+    let to = text[from..].char_indices().nth(LENGTH).map_or(text.len(), |(at, _)| from + at);
+    let (begins, ends) = (if from > 0 { "…" } else { "" }, if to < text.len() { "…" } else { "" });
+    let shift = |at: usize| at.clamp(from, to) - from + begins.len();
+    let marks =
+        marks.iter().filter(|(begin, _)| *begin < to).map(|(begin, end)| (shift(*begin), shift(*end))).collect();
+    (format!("{begins}{}{ends}", &text[from..to]), marks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_become_places() {
+        assert_eq!(unmarked("a \u{1}b\u{2} c"), ("a b c".into(), vec![(2, 3)]));
+        assert_eq!(unmarked("\u{2}x\u{1}"), ("x".into(), vec![]));
+    }
+
+    #[test]
+    fn a_short_word_is_found_anywhere_and_in_any_case() {
+        let found = |text: &str, word: &str| {
+            let mut marks = Vec::new();
+            mark(text, word, &mut marks).then_some(marks)
+        };
+        assert_eq!(found("aBab", "ab"), Some(vec![(0, 2), (2, 4)]));
+        assert_eq!(found("aaa", "aa"), Some(vec![(0, 2)]));
+        assert_eq!(found("修复登录", "登录"), Some(vec![(6, 12)]));
+        assert_eq!(found("ÄX", "ä"), Some(vec![(0, 2)]));
+        assert_eq!(found("abc", "d"), None);
+        let mut marks = vec![(0, 3)];
+        assert!(mark("abc b", "b", &mut marks));
+        assert_eq!(marks, [(0, 3), (4, 5)]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_around_the_first_place() {
+        let text = format!("{}needle{}", "ö".repeat(100), "x".repeat(400));
+        let (text, marks) = around_first(text, vec![(200, 206), (600, 601)]);
+        assert_eq!((&text[marks[0].0..marks[0].1], marks.len()), ("needle", 1));
+        assert_eq!((text.chars().count(), text.starts_with('…'), text.ends_with('…')), (202, true, true));
+        assert_eq!(around_first("all".into(), vec![(0, 3)]), ("all".into(), vec![(0, 3)]));
     }
 }

@@ -349,6 +349,7 @@ impl Holder {
             | Record::Workspace(_)
             | Record::Name { .. }
             | Record::Annotation { .. }
+            | Record::Accepted(_)
             | Record::Turn(_)
             | Record::TurnEnded(_)
             | Record::SessionEnded { .. }

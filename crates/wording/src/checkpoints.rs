@@ -2,11 +2,13 @@
 
 use piton_engine::model::Cause;
 use piton_engine::model::git::GitState;
+use piton_engine::model::short::one_line;
 use piton_engine::view::{CheckpointView, SessionView};
 
 use crate::escape::escape;
 use crate::owners::Names;
-use crate::words;
+use crate::text::{Style, Text};
+use crate::{text, words};
 
 /// Where in which session it was made.
 pub fn place(checkpoint: &CheckpointView, sessions: &[SessionView], names: &Names) -> Option<String> {
@@ -21,6 +23,33 @@ pub fn place(checkpoint: &CheckpointView, sessions: &[SessionView], names: &Name
         (_, Cause::TurnEnd) => format!("{session}, at the end of {at}"),
         _ => format!("{session}, in {at}"),
     })
+}
+
+/// As many characters of a prompt name its turn.
+const WORDS: usize = 50;
+
+/// A moment to go back to, as a person remembers it: by the name that it was given, by its turn with the prompt, or by its id.
+pub fn moment(checkpoint: &CheckpointView, names: &Names) -> Text {
+    if let Some(name) = &checkpoint.name {
+        return text!["\"", Text::new(Style::Bold, name), "\""];
+    }
+    let Some(place) = checkpoint.place.as_ref().filter(|place| place.turn > 0) else {
+        return Text::new(Style::Id, checkpoint.id.short());
+    };
+    let turn = match names.target(&place.session, place.turn, None).split_once(':') {
+        Some((session, _)) => format!("turn {} of session {session}", place.turn),
+        None => format!("turn {}", place.turn),
+    };
+    let said = checkpoint.description.as_deref().filter(|said| !said.trim().is_empty());
+    let said = said.map(|said| format!(" “{}”", one_line(said, WORDS))).unwrap_or_default();
+    match (checkpoint.cause, place.step) {
+        (Cause::Prompt, _) => text!["before ", Text::new(Style::Bold, turn), said],
+        (Cause::BeforeTool, Some(step)) => {
+            text!["before ", Text::new(Style::Bold, format!("step {step} of {turn}")), said]
+        }
+        (Cause::TurnEnd, _) => text!["the end of ", Text::new(Style::Bold, turn)],
+        _ => Text::new(Style::Id, checkpoint.id.short()),
+    }
 }
 
 /// A repository's state in one line: `main at 1a2b3c4d5e, 2 staged, uncommitted changes`.

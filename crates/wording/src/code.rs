@@ -68,6 +68,8 @@ codes! {
     LeftOut = "left-out",
     /// The budget is too small for a store.
     BadBudget = "bad-budget",
+    /// The folder is inside a workspace.
+    InWorkspace = "in-workspace",
     /// There is no place for piton's store.
     NoHome = "no-home",
     /// The current folder is gone.
@@ -150,6 +152,8 @@ codes! {
     NoNumbers = "no-numbers",
     /// Nothing of what is meant is still there.
     NothingToUndo = "nothing-to-undo",
+    /// There is nothing to accept, or nothing of it was accepted.
+    NothingToAccept = "nothing-to-accept",
     /// The last turn changed files in another workspace.
     ChangedElsewhere = "changed-elsewhere",
     /// Another workspace of the session cannot be asked.

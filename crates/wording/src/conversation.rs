@@ -65,6 +65,9 @@ pub fn say_outcome(out: &mut Lines, done: &ConversationOutcome, names: &Names, h
     if let Some(command) = resume_line(done, here) {
         out.say(text!["  ", Text::new(Style::Bold, command)]);
     }
+    if let Some(typed) = &done.resume_inside {
+        out.say(format!("or type `{typed}` to the agent that runs: its screen switches to that session"));
+    }
     if let Some(prompt) = &done.prompt {
         out.say(format!("the prompt of turn {}, to edit and send again:", done.turn));
         say_prompt(out, prompt, usize::MAX);

@@ -28,6 +28,10 @@ pub fn line(notice: &Notice) -> Text {
         Notice::Annotated { checkpoint, text } => {
             Text::new(Style::Id, checkpoint.short()).and(Style::Plain, format!("  noted: {text}"))
         }
+        Notice::Accepted { paths, taken_back, .. } => {
+            let did = if *taken_back { "no longer accepted" } else { "accepted" };
+            Text::new(Style::Plain, format!("{did}: changes of {}", words::plural(paths.len() as u64, "file")))
+        }
         Notice::SessionBegan { session, agent, .. } => {
             Text::new(Style::Id, session.short()).and(Style::Plain, format!("  session of {agent} began"))
         }

@@ -51,6 +51,28 @@ pub fn summary(outcome: &OperationOutcome) -> Text {
     text![said.join(", "), "; ", end]
 }
 
+/// As many files as an operation's result names; more are counted, and `show` lists them.
+const NAMED: usize = 10;
+
+/// The files that an operation changed, each with a sign for what became of it; nothing where they are too many.
+pub fn changed_files(outcome: &OperationOutcome) -> Lines {
+    let merged: HashSet<_> = outcome.merged.iter().filter_map(PathView::exact).collect();
+    let is_merged = |path: &PathView| path.exact().is_some_and(|path| merged.contains(&path));
+    let lists = [(&outcome.restored, "~"), (&outcome.created, "+"), (&outcome.deleted, "-")];
+    let all: usize = lists.iter().map(|(paths, _)| paths.len()).sum();
+    let mut out = Lines::default();
+    if all > NAMED {
+        return out;
+    }
+    for (paths, sign) in lists {
+        for path in paths {
+            let sign = if is_merged(path) { "±" } else { sign };
+            out.say(text!["  ", sign, " ", escape_view(path)]);
+        }
+    }
+    out
+}
+
 /// Why nothing was done.
 pub fn nothing(outcome: &OperationOutcome, otherwise: &str) -> String {
     if outcome.conflicts.iter().any(|conflict| !conflict.decided) {

@@ -8,13 +8,13 @@ mod running;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use piton_engine::model::OperationVerb;
 use piton_engine::model::ownership::Owner;
-use piton_engine::model::{Cause, OperationVerb};
-use piton_engine::view::{
-    ChangedFile, CheckpointView, CommandView, OutsideAct, OutsideView, PathView, PlanView, UnknownTurn,
-};
+use piton_engine::model::short::one_line;
+use piton_engine::view::{ChangedFile, CommandView, OutsideAct, OutsideView, PathView, PlanView, UnknownTurn};
 
 use crate::call::{call, flag};
+use crate::checkpoints::moment;
 use crate::conversation;
 use crate::escape::{escape, escape_path, escape_view};
 use crate::lines::{LONG_LIST, Lines, Room};
@@ -24,7 +24,7 @@ use crate::skipped;
 use crate::text;
 use crate::text::{Style, Text, note, warning};
 use crate::titles::Titles;
-use crate::words::{self, age, grouped, is_imported, label, plural, sign};
+use crate::words::{self, age, grouped, is_imported, plural, sign};
 
 pub use conflicts::say as say_conflicts;
 pub use git::say as say_git;
@@ -33,6 +33,8 @@ pub use running::say_interrupted;
 
 /// More commands than this tell nobody more.
 const MOST_COMMANDS: usize = 6;
+/// As many characters of a target's note are shown.
+const NOTE: usize = 120;
 /// As many files are named in a question.
 const NAMED: usize = 5;
 
@@ -56,6 +58,9 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     let mut all = Lines::default();
     let out = &mut all;
     out.say(title(plan, around, room));
+    if let Some(annotation) = plan.target.as_ref().and_then(|target| target.annotation.as_deref()) {
+        out.say(Text::new(Style::Dim, format!("  {}", one_line(annotation, NOTE))));
+    }
     if !plan.paths.is_empty() {
         let paths: Vec<_> = plan.paths.iter().map(escape_view).collect();
         out.say(format!("only {}", paths.join(", ")));
@@ -111,8 +116,12 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     }
     let heading = "Comes back, though you or another session may have deleted it:";
     say_owned(out, heading, &plan.unsure_back, shown, with_owner);
+    let (deleted, overwritten): (Vec<_>, Vec<_>) =
+        plan.others.iter().cloned().partition(|file| plan.deleted.contains(&file.path));
     let heading = "These hold edits that are not this session's and would be overwritten:";
-    say_owned(out, heading, &plan.others, shown, |file| whose(file, names));
+    say_owned(out, heading, &overwritten, shown, |file| whose(file, names));
+    let heading = "These are not this session's alone and would be deleted:";
+    say_owned(out, heading, &deleted, shown, |file| whose(file, names));
     if !plan.others.is_empty() {
         let (mine, all) = (flag("--keep-mine"), flag("--only-session"));
         out.say(text![mine, " carries your own over, ", all, " those of other sessions too"].in_style(Style::Dim));
@@ -151,24 +160,18 @@ fn title(plan: &PlanView, around: &Around, room: &Room) -> Text {
         (OperationVerb::Redo, _) => {
             let of = plan.operation.as_ref().and_then(|id| around.titles.get(id));
             let of = of.map_or_else(|| about.to_owned(), |of| format!("the {}", around.titles.plain(of)));
-            text![bold("Redo"), ": takes back ", of]
+            let later = match plan.also.len() {
+                0 => String::new(),
+                more => format!(" and {} after it", plural(more as u64, "operation")),
+            };
+            text![bold("Redo"), ": takes back ", of, later]
         }
         (_, Some(target)) => {
-            let (id, age) = (label(target), age(target.created_at, &room.now));
-            match place(target, &around.names) {
-                Some(place) => text![bold("Rewind"), " to just before ", place, " (", id, ", ", age, ")"],
-                None => text![bold("Rewind"), " to ", id, " (", age, ")"],
-            }
+            let age = age(target.created_at, &room.now);
+            text![bold("Rewind"), " to ", moment(target, &around.names), " (", age, ")"]
         }
         (verb, None) => bold(verb.as_str()),
     }
-}
-
-/// The turn or step that a checkpoint was made for.
-fn place(checkpoint: &CheckpointView, names: &Names) -> Option<String> {
-    let place = checkpoint.place.as_ref().filter(|place| place.turn > 0)?;
-    let is_before = matches!(checkpoint.cause, Cause::Prompt | Cause::BeforeTool);
-    is_before.then(|| names.target(&place.session, place.turn, place.step))
 }
 
 /// Every path with what becomes of it, and how many there are of each.
@@ -310,7 +313,7 @@ pub fn question(plan: &PlanView) -> String {
         (Some(_), false) => format!("{files} and the conversation"),
         (None, _) => files,
     };
-    let others = if plan.others.is_empty() { String::new() } else { format!(", and overwrite {}", taken(plan)) };
+    let others = if plan.others.is_empty() { String::new() } else { format!(", and {}", taking(plan)) };
     match plan.kind {
         OperationVerb::Redo => format!("Take it back in {files}?"),
         OperationVerb::Undo => format!("Undo {files}?"),
@@ -325,16 +328,34 @@ pub fn touched_outside(plan: &PlanView) -> Vec<String> {
     files.filter(is_changed).map(|file| escape(&file.path).into_owned()).collect()
 }
 
-/// What a plan takes from others: `your edits in notes.md`.
-pub fn taken(plan: &PlanView) -> String {
-    let whose = match &plan.others {
-        all if all.iter().all(|file| file.owner == Owner::You) => "your edits",
-        all if all.iter().all(|file| matches!(file.owner, Owner::Step { .. })) => "another session's edits",
-        _ => "edits that are not this session's",
+/// What a plan takes from others: `overwrite your edits in notes.md and delete your own new.md`.
+pub fn taking(plan: &PlanView) -> String {
+    let (deleted, overwritten): (Vec<_>, Vec<_>) =
+        plan.others.iter().partition(|file| plan.deleted.contains(&file.path));
+    let place = |files: &[&ChangedFile]| {
+        let paths: Vec<&PathView> = files.iter().map(|file| &file.path).collect();
+        few(&paths).unwrap_or_else(|| plural(paths.len() as u64, "file"))
     };
-    let paths: Vec<&PathView> = plan.others.iter().map(|file| &file.path).collect();
-    let place = few(&paths).unwrap_or_else(|| plural(paths.len() as u64, "file"));
-    format!("{whose} in {place}")
+    let mut acts = Vec::new();
+    if !overwritten.is_empty() {
+        let whose = match &overwritten[..] {
+            all if all.iter().all(|file| file.owner == Owner::You) => "your edits",
+            all if all.iter().all(|file| matches!(file.owner, Owner::Step { .. })) => "another session's edits",
+            _ => "edits that are not this session's",
+        };
+        acts.push(format!("overwrite {whose} in {}", place(&overwritten)));
+    }
+    if !deleted.is_empty() {
+        let place = place(&deleted);
+        acts.push(match &deleted[..] {
+            all if all.iter().all(|file| file.owner == Owner::You) => format!("delete your own {place}"),
+            all if all.iter().all(|file| matches!(file.owner, Owner::Step { .. })) => {
+                format!("delete another session's {place}")
+            }
+            _ => format!("delete {place}, not only this session's"),
+        });
+    }
+    acts.join(" and ")
 }
 
 /// The names of some files, where they are few.

@@ -28,7 +28,7 @@ impl Titles {
     ) -> Self {
         let mut targets = HashMap::new();
         for operation in &operations {
-            if let (Some(id), OperationVerb::Rewind) = (&operation.target, operation.kind) {
+            if let (Some(id), OperationVerb::Rewind | OperationVerb::Checkout) = (&operation.target, operation.kind) {
                 // A checkpoint may be gone one day: its id is the last resort.
                 let called = checkpoint(id).map_or_else(|| short(id), |checkpoint| called(&checkpoint, names));
                 targets.insert(id.clone(), called);
@@ -55,8 +55,21 @@ impl Titles {
                 let target = self.targets.get(id).cloned().unwrap_or_else(|| short(id));
                 Text::new(Style::Plain, "rewind to ").and(Style::Bold, target)
             }
+            (OperationVerb::Checkout, Some(id), Some(folder)) => {
+                let target = self.targets.get(id).cloned().unwrap_or_else(|| short(id));
+                Text::new(Style::Plain, "checkout of ")
+                    .and(Style::Bold, target)
+                    .and(Style::Plain, format!(" to {folder}"))
+            }
             (OperationVerb::Redo, Some(id), about) => match (self.older(id, operation), about) {
-                (Some(of), _) => Text::new(Style::Plain, "redo of the ").and_all(self.title(of)),
+                (Some(of), _) => {
+                    let title = Text::new(Style::Plain, "redo of the ").and_all(self.title(of));
+                    match operation.also.len() {
+                        0 => title,
+                        more => title
+                            .and(Style::Plain, format!(" and {} after it", words::plural(more as u64, "operation"))),
+                    }
+                }
                 (None, Some(about)) => Text::new(Style::Plain, "redo of ").and(Style::Bold, about),
                 (None, None) => Text::new(Style::Plain, "redo"),
             },

@@ -1,7 +1,7 @@
 //! Turns and steps: what was asked, and how they ended.
 
 use piton_engine::model::Ending;
-use piton_engine::view::{StepView, TurnView};
+use piton_engine::view::{AcceptedPart, StepView, TurnView};
 
 use crate::text::{Style, Text};
 
@@ -16,7 +16,7 @@ pub fn prompt(text: Option<&str>) -> Text {
     }
 }
 
-/// How a turn ended, where that is worth a word, and whether it is a future turn.
+/// How a turn ended, where that is worth a word, whether its changes are accepted, and whether it is a future turn.
 pub fn remark(turn: &TurnView, is_running: bool) -> Text {
     let ending = match turn.ending {
         _ if is_running => Text::new(Style::Good, "running"),
@@ -24,11 +24,14 @@ pub fn remark(turn: &TurnView, is_running: bool) -> Text {
         Some(Ending::Interrupted) => Text::new(Style::Warn, "interrupted"),
         _ => Text::default(),
     };
-    if !turn.future {
-        return ending;
-    }
-    let comma = if ending.is_empty() { "" } else { ", " };
-    ending.and(Style::Dim, format!("{comma}future"))
+    let accepted = turn.accepted.map(|part| match part {
+        AcceptedPart::All => "accepted",
+        AcceptedPart::Some => "partly accepted",
+    });
+    accepted.into_iter().chain(turn.future.then_some("future")).fold(ending, |remark, word| {
+        let comma = if remark.is_empty() { "" } else { ", " };
+        remark.and(Style::Dim, format!("{comma}{word}"))
+    })
 }
 
 /// How a step ended, where that is worth a word, and whether a subagent made it.

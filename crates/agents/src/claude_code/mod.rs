@@ -120,6 +120,10 @@ impl Transcripts for Projects {
         branch::is_session_id(session).then(|| ["claude", "--resume", session].map(String::from).into())
     }
 
+    fn resume_inside(&self, session: &str) -> Option<String> {
+        branch::is_session_id(session).then(|| format!("/resume {session}"))
+    }
+
     fn turns(&self, part: &mut dyn BufRead, each: &mut dyn FnMut(TranscriptTurn)) -> io::Result<()> {
         turns::turns(part, each).map(drop)
     }

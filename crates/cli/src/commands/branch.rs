@@ -4,6 +4,7 @@ mod compare;
 
 use std::io::{self, Write};
 
+use piton_agents::Agents;
 use piton_engine::model::{Rank, Target};
 use piton_engine::view::{BranchDeletion, SessionView, Sessions};
 use piton_engine::{DeleteOptions, Workspace};
@@ -11,7 +12,7 @@ use piton_wording::escape::escape;
 use piton_wording::owners::Names;
 use piton_wording::sessions::{left_at, title};
 use piton_wording::words::plural;
-use piton_wording::{Code, Failure, call, flag, text, warning, words};
+use piton_wording::{Code, Failure, Style, Text, call, flag, text, warning, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -159,7 +160,25 @@ fn promote(workspace: &mut Workspace, args: &One, console: &mut Console) -> Resu
         archived.into_iter().try_for_each(|one| writeln!(out, "archived {}", line(look, one, &names)))
     })?;
     say_untold(console, &promoted.untold);
+    if !promoted.already && !console.is_json() {
+        say_next(console, &promoted.session, &names);
+    }
     Ok(())
+}
+
+/// How to go on in the main line: promoting moves neither files nor anybody.
+fn say_next(console: &mut Console, session: &SessionView, names: &Names) {
+    let format = Agents::default().transcripts(&session.agent);
+    let resume = format.and_then(|format| format.resume_command(&session.agent_id));
+    if let Some(resume) = resume.filter(|_| session.transcript.is_some()) {
+        console.say("go on with it:");
+        console.say(text!["  ", Text::new(Style::Bold, resume.join(" "))]);
+    }
+    if session.turns > 0 {
+        let end = format!("{}:t{}.end", names.session(&session.id), session.turns);
+        let rewind = call("rewind").arg(end).with("--scope", "code");
+        console.say(text!["the files stay as they are; ", rewind, " makes them what it left"]);
+    }
 }
 
 fn delete(workspace: &mut Workspace, args: &Delete, console: &mut Console) -> Result<(), Failure> {

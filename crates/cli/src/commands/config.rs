@@ -46,7 +46,7 @@ Keys, with their defaults as a file has them:
   ignored-limit = \"1MiB\"    # ignored single files over this are skipped; \"0\" skips all
   [hook]
   time-budget = \"10s\"       # how long an agent waits for a checkpoint, from 1s to 10m
-  user-line = false         # say it in a line when a checkpoint was saved
+  user-line = true          # after a turn that changed files, name them in a line
   tell-agent = true         # tell the agent which files you took back under it
   [tools]
   readers = []              # tools that only read; \"mcp__docs__*\" is all that begin so

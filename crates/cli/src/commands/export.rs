@@ -35,7 +35,7 @@ pub struct Args {
     /// such as t3, an age such as 10m, or start
     #[arg(value_name = "SESSION|TARGET", required_unless_present = "session", conflicts_with = "session")]
     target: Option<String>,
-    /// The file to write [default: session-ID.piton here]; - for stdout
+    /// The file to write [default: session-ID.piton here, or beside the workspace where here is in it]; - for stdout
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "git")]
     output: Option<PathBuf>,
     /// All turns of a session: the beginning of its id, or its name
@@ -57,7 +57,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  piton export kmzq                      to session-kmzqwxyz.piton
+  piton export kmzq                      to session-kmzqwxyz.piton, beside the workspace
   piton export kmzq -o - | ssh host 'cat > s.piton'
   piton export t5 --git before-t5        then `git diff main before-t5`
   piton export --session kmzq --git agent/kmzq

@@ -36,6 +36,12 @@ pub struct Args {
     /// Lay the code of that moment out in this folder, which is empty or not there yet
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     worktree: Option<PathBuf>,
+    /// Make that folder a worktree of git's as well, with HEAD detached where git was at that moment
+    ///
+    /// It is made by `git worktree add`; no branch of yours moves, and `git status` there shows how the files differ from that
+    /// commit. `git worktree remove` removes it.
+    #[arg(long, requires = "worktree")]
+    git: bool,
     /// Put the prompt of that turn on the clipboard
     #[arg(long)]
     copy: bool,
@@ -49,13 +55,14 @@ Examples:
   piton fork t5                              what if turn 5 had been another one
   piton fork t5 --name \"with a queue\" --resume
   piton fork t5 --worktree ../shop-queue     both run side by side
+  piton fork t5 --worktree ../shop-queue --git
   piton fork t5 --json | jq -r .conversation.agent_id";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;
     let mut workspace = surroundings.open(console)?;
     let worktree = args.worktree.as_ref().map(|folder| surroundings.here.join(folder));
-    let options = ForkOptions { name: args.name.clone(), worktree };
+    let options = ForkOptions { name: args.name.clone(), worktree, git: args.git };
     let progress = workspace.progress();
     let said = workspace.recovered().len();
     let forked = with_progress(console, &progress, "Forking", || workspace.fork(&args.target, &options));
@@ -83,9 +90,13 @@ fn write(out: &mut dyn Write, look: &Look, args: &Args, forked: &ForkOutcome, na
             writeln!(out, "forked {target}: nothing was said before it, so the conversation starts over")?;
         }
     }
-    if let Some(WorktreeView { path, verified, .. }) = &forked.worktree {
+    if let Some(WorktreeView { path, verified, git, .. }) = &forked.worktree {
         let end = if *verified { look.paint.good("verified") } else { look.paint.warn("changed again since") };
         writeln!(out, "its code is in {}; {end}", escape_path(path))?;
+        if let Some(commit) = git {
+            let commit = look.paint.id(commit.get(..10).unwrap_or(commit));
+            writeln!(out, "it is a worktree of git's, HEAD detached at {commit}")?;
+        }
     }
     Ok(())
 }
@@ -97,6 +108,9 @@ fn write_rest(out: &mut dyn Write, look: &Look, forked: &ForkOutcome) -> io::Res
         if !worktree.skipped.is_empty() {
             let text = format!("not there, because not captured: {}", skipped::summary(&worktree.skipped));
             writeln!(out, "{}", paint.dim(text))?;
+        }
+        if let Some(problem) = &worktree.git_problem {
+            writeln!(out, "{} it is no worktree of git's: {}", paint.warn("warning:"), escape(problem))?;
         }
         if let Some(problem) = &worktree.problem {
             writeln!(out, "{} it is no workspace yet: {}", paint.warn("warning:"), escape(problem))?;

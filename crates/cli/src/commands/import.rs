@@ -13,6 +13,8 @@ use crate::environment::Surroundings;
 
 /// Read a session from an archive into this workspace's store
 ///
+/// A folder that is no workspace yet becomes one; nothing in it is captured by that.
+///
 /// The archive is one that `piton export SESSION` made. Its turns and checkpoints can then be looked at, compared, searched
 /// and rewound to like any other; your files stay as they are, and so does everything that the store has. The checkpoints
 /// are those of another folder, so a rewind to one asks for `--across`.
@@ -36,7 +38,6 @@ Examples:
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;
-    let mut workspace = surroundings.open(console)?;
     let file = surroundings.here.join(&args.file);
     if file.is_dir() || !file.exists() {
         let what = if file.is_dir() { "is a folder" } else { "is not there" };
@@ -44,6 +45,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             Failure::user(Code::CannotRead, format!("{} {what}", escape_path(&file))).hint("name the archive to read")
         );
     }
+    let mut workspace = surroundings.open_or_init(console)?;
     let imported = workspace.import_session(&file)?;
     console.print_done(&imported, |out, look| write(out, look, &imported))?;
     if !console.is_json() {

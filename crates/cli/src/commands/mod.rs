@@ -1,9 +1,12 @@
 //! One file for each command: its arguments, its help, what it asks of the engine and how it shows the answer.
 
+mod accept;
 mod annotate;
 mod blame;
 mod branch;
+mod cat;
 mod changes;
+mod checkout;
 mod checkpoint;
 mod completions;
 mod config;
@@ -43,7 +46,7 @@ use crate::help::Example;
 use crate::inside::only_in_terminal;
 
 /// Examples of the commands that can be typed to an agent as well: how they are written depends on where they are shown.
-pub const EXAMPLES: [(&str, &[Example]); 15] = [
+pub const EXAMPLES: [(&str, &[Example]); 16] = [
     ("log", &log::EXAMPLES),
     ("status", &status::EXAMPLES),
     ("changes", &changes::EXAMPLES),
@@ -54,6 +57,7 @@ pub const EXAMPLES: [(&str, &[Example]); 15] = [
     ("search", &search::EXAMPLES),
     ("checkpoint", &checkpoint::EXAMPLES),
     ("annotate", &annotate::EXAMPLES),
+    ("accept", &accept::EXAMPLES),
     ("ops", &ops::EXAMPLES),
     ("undo", &undo::EXAMPLES),
     ("rewind", &rewind::EXAMPLES),
@@ -80,10 +84,13 @@ pub enum Command {
     Watch(watch::Args),
     Show(show::Args),
     Annotate(annotate::Args),
+    Accept(accept::Args),
     Diff(diff::Args),
     Export(export::Args),
     Import(import::Args),
     Blame(blame::Args),
+    Cat(cat::Args),
+    Checkout(checkout::Args),
     Status(status::Args),
     Rules(rules::Args),
     Init(init::Args),
@@ -119,12 +126,15 @@ impl Command {
             | Self::Search(_)
             | Self::Show(_)
             | Self::Annotate(_)
+            | Self::Accept(_)
             | Self::Blame(_)
             | Self::Status(_) => Ok(()),
             Self::Fork(_)
             | Self::Branch(_)
             | Self::Conversation(_)
             | Self::Summarize(_)
+            | Self::Cat(_)
+            | Self::Checkout(_)
             | Self::Export(_)
             | Self::Import(_)
             | Self::Init(_)
@@ -162,10 +172,13 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Watch(args) => watch::run(&args, &global, console)?,
         Command::Show(args) => return show::run(&args, &global, console),
         Command::Annotate(args) => annotate::run(&args, &global, console)?,
+        Command::Accept(args) => accept::run(&args, &global, console)?,
         Command::Diff(args) => return diff::run(&args, &global, console),
         Command::Export(args) => export::run(&args, &global, console)?,
         Command::Import(args) => import::run(&args, &global, console)?,
         Command::Blame(args) => blame::run(&args, &global, console)?,
+        Command::Cat(args) => cat::run(&args, &global, console)?,
+        Command::Checkout(args) => checkout::run(&args, &global, console)?,
         Command::Status(args) => return status::run(&args, &global, console),
         Command::Rules(args) => rules::run(&args, &global, console)?,
         Command::Init(args) => init::run(&args, &global, console)?,

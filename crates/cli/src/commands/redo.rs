@@ -13,6 +13,7 @@ use piton_wording::{Failure, call, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
+use crate::conversation;
 use crate::environment::Surroundings;
 use crate::help::Example;
 use crate::operate::{self, Act, GoArgs, Way};
@@ -31,16 +32,23 @@ pub struct Args {
     /// Which: the beginning of an id of `piton ops` [default: the last rewind or undo that still stands]
     #[arg(long = "op", value_name = "ID")]
     operation: Option<String>,
+    /// Back to before this operation: it and every rewind, undo and redo since, as one operation
+    ///
+    /// The files become as if none of them had happened: the state before it with everything that you and agents did since.
+    /// Files outside the workspace stay.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["operation", "outside"])]
+    to: Option<String>,
     #[command(flatten)]
     settle: SettleArgs,
     #[command(flatten)]
     go: GoArgs,
 }
 
-pub const EXAMPLES: [Example; 3] = [
+pub const EXAMPLES: [Example; 4] = [
     Example::Call("redo --preview", ""),
     Example::Call("redo --yes", ""),
     Example::Call("redo --op kmzq", "takes back that one: `piton ops` lists them"),
+    Example::Call("redo --to kmzq --preview", "back to before that one and all since"),
 ];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
@@ -48,10 +56,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let mut workspace = surroundings.open(console)?;
     let GoArgs { outside, interrupted, .. } = args.go;
     let settle = args.settle.settle(workspace.path(), &surroundings.here)?;
-    let options = RedoOptions { operation: args.operation.clone(), settle, outside, interrupted };
-    let mut command = match &args.operation {
-        Some(id) => call("redo").with("--op", id),
-        None => call("redo"),
+    let options = RedoOptions { operation: args.operation.clone(), to: args.to.clone(), settle, outside, interrupted };
+    let mut command = match (&args.operation, &args.to) {
+        (Some(id), _) => call("redo").with("--op", id),
+        (None, Some(id)) => call("redo").with("--to", id),
+        (None, None) => call("redo"),
     };
     command = args.settle.said(command);
     if outside {
@@ -83,7 +92,10 @@ pub fn take_back(
     }
     let names = Names::of(&workspace.sessions()?.sessions);
     let of = taken_back(workspace, &outcome, &names)?;
-    console.print_done(&outcome, |out, look| write(out, look, &outcome, &of))?;
+    console.print_done(&outcome, |out, look| {
+        conversation::first_inside(out, outcome.conversation.as_ref())?;
+        write(out, look, &outcome, &of)
+    })?;
     outcome::say_remarks(console, &outcome, &names, OperationVerb::Redo);
     let is_open = outcome.conflicts.iter().any(|conflict| !conflict.decided);
     if outcome.operation.is_none() && (outcome.git_stays.is_some() || is_open || !outcome.not_done.is_empty()) {
@@ -112,7 +124,11 @@ pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Nam
     let titles = titles::of_all(workspace, names)?;
     let id = outcome.operation.as_ref().and_then(|operation| operation.target.as_deref());
     let of = id.and_then(|id| id.parse().ok()).and_then(|id| titles.get(&id));
-    Ok(of.map_or_else(|| "the operation".to_owned(), |of| format!("the {}", titles.plain(of))))
+    let of = of.map_or_else(|| "the operation".to_owned(), |of| format!("the {}", titles.plain(of)));
+    Ok(match outcome.operation.as_ref().map_or(0, |operation| operation.also.len()) {
+        0 => of,
+        more => format!("{of} and {} after it", plural(more as u64, "operation")),
+    })
 }
 
 /// The redo in one line.

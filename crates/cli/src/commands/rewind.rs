@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use piton_engine::model::{OperationVerb, Scope};
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
 use piton_engine::{Carry, Plan, RewindOptions, Workspace};
+use piton_wording::checkpoints::moment;
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::outcome::{not_done, nothing, summary, way_back};
 use piton_wording::owners::Names;
 use piton_wording::plan::Around;
-use piton_wording::words::label;
 use piton_wording::{Call, Code, Failure, call, text};
 
 use crate::args::Global;
@@ -49,7 +49,8 @@ pub struct Args {
     /// Go back in what may be yours or the session's as well, which is carried over otherwise
     #[arg(long)]
     unsure: bool,
-    /// What goes back [default: both where the session's agent can go back in its conversation, else code]
+    /// What goes back [default: both where a turn is meant and its agent can go back in its conversation; code where a name or
+    /// an age is, or the agent cannot]
     #[arg(long, value_enum)]
     scope: Option<ScopeArg>,
     /// What goes back where that was not said.
@@ -171,14 +172,22 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         outcome.also = rewind_others(&outcome, target, &options);
     }
     let outcome = outcome;
-    console.print_done(&outcome, |out, look| match &target {
-        Some(target) => write(out, look, &outcome, target),
-        None => writeln!(out, "rewound to before {}: {}", escape(&args.target), look.text(summary(&outcome))),
+    let names = Names::of(&workspace.sessions()?.sessions);
+    console.print_done(&outcome, |out, look| {
+        conversation::first_inside(out, outcome.conversation.as_ref())?;
+        match &target {
+            Some(target) => write(out, look, &outcome, target, &names),
+            None => writeln!(out, "rewound to before {}: {}", escape(&args.target), look.text(summary(&outcome))),
+        }
     })?;
     if !console.is_json() {
-        outcome::say_remarks(console, &outcome, &Names::of(&workspace.sessions()?.sessions), OperationVerb::Rewind);
+        outcome::say_remarks(console, &outcome, &names, OperationVerb::Rewind);
         if outcome.operation.is_some() {
             console.say(text![way_back(&outcome), " takes it back"]);
+        }
+        if args.scope.is_none() && args.usual_scope.is_some() && args.can_take_conversation(&workspace) {
+            let typed = call("rewind").arg(&args.target).with("--scope", "conversation");
+            console.say(text![typed, " takes the conversation there too"]);
         }
         let done = |also: &&Also| also.outcome.as_ref().is_some_and(|outcome| outcome.operation.is_some());
         for also in outcome.also.iter().filter(done) {
@@ -208,6 +217,13 @@ impl Args {
         }
         self.usual_scope = Some(ScopeArg::Code);
         Ok(())
+    }
+
+    /// Whether the conversation could go back there as well.
+    fn can_take_conversation(&self, workspace: &Workspace) -> bool {
+        let options = RewindOptions { scope: Some(Scope::Conversation), ..RewindOptions::default() };
+        let plan = workspace.plan_rewind(&self.target, &options);
+        plan.is_ok_and(|plan| plan.view().conversation.as_ref().is_some_and(|conversation| !conversation.anew))
     }
 
     fn carry(&self) -> Carry {
@@ -304,8 +320,14 @@ fn open_other(path: &Path) -> Result<Workspace, String> {
 }
 
 /// The rewind in one line.
-pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, target: &CheckpointView) -> io::Result<()> {
-    let target = look.text(label(target));
+pub fn write(
+    out: &mut dyn Write,
+    look: &Look,
+    outcome: &OperationOutcome,
+    target: &CheckpointView,
+    names: &Names,
+) -> io::Result<()> {
+    let target = look.text(moment(target, names));
     match outcome.operation {
         Some(_) => writeln!(out, "rewound to {target}: {}", look.text(summary(outcome)))?,
         None => {

@@ -15,8 +15,8 @@ use crate::table::{ShownText, line, widest};
 /// Find moments by words: in prompts, names, notes, tool calls and paths
 ///
 /// Newest first: what was found, what to type to mean that moment, when it was, and the text around the words. A text must
-/// have all the words; each matches from its beginning, so `auth` finds `author`. Case does not matter, and no character
-/// has a meaning of its own.
+/// have all the words, which may be parts of longer ones: `port` finds `export`, and `登录` finds `修复登录`. Case does not
+/// matter, and no character has a meaning of its own.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What to look for
@@ -43,7 +43,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     result.found.truncate(usize::try_from(args.limit).unwrap_or(usize::MAX));
     console.print(&result, |out, look| write(out, look, &result))?;
     if result.found.is_empty() {
-        console.advise("nothing has all of these words; fewer, or their beginnings, find more");
+        console.advise("nothing has all of these words; fewer of them, or parts of them, find more");
     } else if is_more {
         let more = args.limit.saturating_mul(4);
         console.advise(Text::new(Style::Dim, format!("there are more; `-n {more}` shows them")));

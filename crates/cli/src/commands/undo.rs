@@ -89,7 +89,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     let settle = args.settle.settle(workspace.path(), &surroundings.here)?;
     if let Some(operation) = &args.operation {
         let GoArgs { outside, interrupted, .. } = args.go;
-        let options = RedoOptions { operation: Some(operation.clone()), settle, outside, interrupted };
+        let options = RedoOptions { operation: Some(operation.clone()), to: None, settle, outside, interrupted };
         return redo::take_back(console, &mut workspace, options, &args.go.way(args.typed()));
     }
     let (what, of) = Which::of_words(&args.words).map_err(OperationError::from)?;

@@ -23,16 +23,32 @@ use crate::{environment, report};
 
 /// How long an answer may take: less than any agent gives a hook of piton's.
 pub const AT_MOST: Duration = Duration::from_secs(25);
+/// Typed after `/piton`, it carries out the plan that was shown.
+const YES: &str = "yes";
 /// What is longer is read in a terminal.
 const LONGEST: usize = 8000;
+
+/// What `/piton` alone shows: what is wanted most.
+const SHORT: &str = "\
+/piton undo                takes back the last turn and keeps what you did since; also t3, last 2, --path src
+/piton redo                takes the last undo or rewind back
+/piton rewind t5           files as they were just before turn 5; --scope both takes the conversation too
+/piton log                 what happened, turn by turn
+/piton changes             every change of this session, numbered
+/piton diff                what changed since the last checkpoint
+/piton accept t3           turn 3 is fine: an undo that does not name it leaves it
+/piton checkpoint NAME     a checkpoint with a name
+/piton status              what is captured here, and what is not
+/piton help                more; /piton help undo is about one command";
 
 const HELP: &str = "\
 /piton undo                takes back the last turn and keeps what you did since
 /piton undo last 2         the last two changes; also t3, t3.2, 4 7 (numbers of changes), all, --path src
 /piton undo t3 --preview   what that would change
 /piton rewind t5           files as they were just before turn 5 (t5.2: before its second step);
-                           --scope both: with a branch of the conversation to resume
+                           --scope both: with a branch of the conversation, to which `/resume` leads
 /piton redo                takes the last undo or rewind back
+/piton accept t3           turn 3 is fine: an undo that does not name it leaves it; also paths
 /piton log                 what happened, turn by turn
 /piton changes             every change of this session, numbered
 /piton diff                what changed since the last checkpoint
@@ -44,7 +60,17 @@ Also: blame, ops, status, show, sessions, search, annotate. Everything else is f
 /// Runs what was typed after `/piton`.
 pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &Path, until: Instant) -> Outcome {
     let session = SessionId::of(&report.agent, &report.session);
-    let (words, Typed { verb, .. }) = match understood(typed, &session, root) {
+    // A yes is to what was asked last, and to nothing that somebody typed something else after.
+    let asked = engine.take_asked(&session);
+    let agreed = match (typed, asked) {
+        (YES, Some(command)) => format!("{command} --yes"),
+        (YES, None) => {
+            let text = "piton: nothing waits for a yes; a rewind that would touch more than this session's changes asks for one";
+            return (Reply::Answer(text.to_owned()), "answered nothing".to_owned());
+        }
+        _ => typed.to_owned(),
+    };
+    let (words, Typed { verb, .. }) = match understood(&agreed, &session, root) {
         Ok(understood) => understood,
         Err((text, what)) => return (Reply::Answer(cut(&text, "help")), format!("answered {what}")),
     };
@@ -70,7 +96,7 @@ fn understood(typed: &str, session: &SessionId, root: &Path) -> Result<(Vec<OsSt
     };
     let is_help = |word: &String| matches!(word.as_str(), "-h" | "--help" | "help");
     if words.iter().all(is_help) {
-        return Err((HELP.to_owned(), "help"));
+        return Err((if words.is_empty() { SHORT } else { HELP }.to_owned(), "help"));
     }
     let not_here =
         |verb: &str| (format!("piton: `{}` cannot be used in here; nothing was done\n\n{HELP}", escape(verb)), "help");

@@ -74,10 +74,12 @@ fn a_session_goes_to_a_file_and_comes_to_another_store() {
 #[test]
 fn scripts_get_one_document_each() {
     let (from, to) = (exporter(), scene());
-    to.ok(&["init"]);
+    let before = from.world.snapshot();
     let exported = from.json(&["export", "--session", "run-1"]);
     let id = exported["session"].as_str().unwrap();
-    let file = from.world.path(format!("session-{}.piton", &id[..8]));
+    // Beside the workspace, where no checkpoint captures it.
+    let file = from.world.base().join(format!("session-{}.piton", &id[..8]));
+    from.world.assert_is(&before);
     assert_eq!(exported["file"], file.to_str().unwrap());
     assert_eq!(exported["size"], std::fs::metadata(&file).unwrap().len());
     assert_eq!((&exported["turns"], &exported["checkpoints"]), (&2.into(), &9.into()));
@@ -85,18 +87,38 @@ fn scripts_get_one_document_each() {
     assert_eq!((&imported["session"], &imported["already_here"]), (&id.into(), &false.into()));
     assert_eq!(imported["objects"], exported["objects"]);
     assert_eq!(to.json(&["import", file.to_str().unwrap()])["already_here"], true);
+    // Elsewhere it is where it is typed.
+    std::fs::create_dir(from.world.base().join("elsewhere")).unwrap();
+    let ws = from.world.ws();
+    let (code, said) =
+        from.run_in(&from.world.base().join("elsewhere"), &["export", "run-1", "--workspace", ws.to_str().unwrap()]);
+    assert!(code == Some(0) && said.contains("/elsewhere/session-"), "{said}");
     // In the workspace it would be captured too, which is worth a word.
-    let said = from.told(&["export", "run-1", "--force"]);
+    let said = from.told(&["export", "run-1", "-o", "in.piton"]);
     assert!(said.contains("note: it lies in the workspace"), "{said}");
     let beside = from.told(&["export", "run-1", "-o", "../beside.piton"]);
     assert!(!beside.contains("note: it lies") && !beside.contains(".."), "{beside}");
-    assert!(from.world.snapshot().has(file.file_name().unwrap().to_str().unwrap()));
+}
+
+#[test]
+fn a_folder_that_is_no_workspace_yet_becomes_one_and_stays_as_it_is() {
+    let (from, to) = (exporter(), scene());
+    from.ok(&["export", "run-1", "-o", "../s.piton"]);
+    to.world.write("mine.txt", "mine\n");
+    let before = to.world.snapshot();
+    let said = to.told(&["import", from.world.base().join("s.piton").to_str().unwrap()]);
+    assert!(said.contains("is a workspace now") && said.contains("2 turns"), "{said}");
+    to.world.assert_is(&before);
+    assert!(to.ok(&["sessions"]).contains("add a login page"));
+    // A file that is not there makes none.
+    let empty = scene();
+    assert!(empty.fails(&["import", "nothing"]).contains("is not there"));
+    assert!(empty.fails(&["log"]).contains("not a workspace yet"));
 }
 
 #[test]
 fn an_archive_goes_through_a_pipe() {
     let (from, to) = (exporter(), scene());
-    to.ok(&["init"]);
     let done = from.run(&["export", "run-1", "-o", "-"]);
     assert!(done.status.success() && done.stderr.is_empty());
     std::fs::write(to.world.base().join("s.piton"), &done.stdout).unwrap();
@@ -142,10 +164,6 @@ fn each_refusal_says_the_way_out_and_leaves_no_file_behind() {
     later[8] = 9;
     scene.world.write("there.piton", &later);
     assert!(scene.fails(&["import", "there.piton"]).contains("has format 9; this piton knows formats up to 1"));
-    let unknown = scene.world.base().join("unknown");
-    std::fs::create_dir(&unknown).unwrap();
-    let said = scene.fails(&["import", "there.piton", "--workspace", unknown.to_str().unwrap()]);
-    assert!(said.contains("is not a workspace yet"), "{said}");
 }
 
 #[test]

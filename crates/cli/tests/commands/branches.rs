@@ -209,8 +209,11 @@ fn a_branch_is_promoted_and_compared() {
         world.write("b.txt", "b\n");
     });
     let (a, b) = (short(&claude), short(&branch));
-    let told = scene.ok(&["branch", "promote", &b]);
+    let told = scene.told(&["branch", "promote", &b]);
     assert!(told.contains("is the main line\narchived "), "{told}");
+    assert!(told.contains(&format!("go on with it:\n  claude --resume {}\n", branch.id)), "{told}");
+    let rewind = format!("`piton rewind {}:t3.end --scope code` makes them what it left", &b[..4]);
+    assert!(told.contains(&rewind), "{told}");
     let tree = scene.ok(&["branch"]);
     assert!(tree.lines().next().unwrap().ends_with("archived") && tree.contains("you are here, main line"), "{tree}");
     assert!(scene.ok(&["branch", "promote", &b]).contains("already"));

@@ -81,7 +81,7 @@ mod values {
                  capture.size-limit          2GiB            default\n\
                  capture.ignored-limit       1MiB            default\n\
                  hook.time-budget            10s             default\n\
-                 hook.user-line              false           default\n\
+                 hook.user-line              true            default\n\
                  hook.tell-agent             true            default\n\
                  tools.readers               none            default\n\
                  tools.writers               none            default\n\
@@ -124,7 +124,7 @@ mod values {
                 "capture.size-limit          512KiB                           workspace",
                 "capture.ignored-limit       1500                             user",
                 "hook.time-budget            1m                               PITON_HOOK_TIME_BUDGET",
-                "hook.user-line              false                            default",
+                "hook.user-line              true                             default",
                 "hook.tell-agent             true                             default",
                 "tools.readers               mcp__docs__search, mcp__wiki__*  workspace",
                 "tools.writers               none                             default",
@@ -154,9 +154,9 @@ mod values {
     #[test]
     fn it_works_in_a_workspace_in_its_folders_and_outside_of_any() {
         let scene = scene();
-        write(workspace(&scene), "[hook]\nuser-line = true\n");
+        write(workspace(&scene), "[hook]\nuser-line = false\n");
         scene.piton(&["checkpoint"]).output().unwrap();
-        for (folder, expected) in [("ws", "true\n"), ("ws/src", "true\n"), ("tmp", "false\n"), ("home", "false\n")] {
+        for (folder, expected) in [("ws", "false\n"), ("ws/src", "false\n"), ("tmp", "true\n"), ("home", "true\n")] {
             let mut command = scene.piton(&["config", "hook.user-line"]);
             command.current_dir(scene.at(folder));
             assert_eq!(out(command), expected, "{folder}");
@@ -164,7 +164,7 @@ mod values {
         let named = scene.at("ws");
         let mut command = scene.piton(&["config", "hook.user-line", "--workspace", named.to_str().unwrap()]);
         command.current_dir("/");
-        assert_eq!(out(command), "true\n");
+        assert_eq!(out(command), "false\n");
     }
 }
 
@@ -193,9 +193,9 @@ mod places {
     #[test]
     fn a_chosen_file_is_read_instead_of_the_usual_one() {
         let scene = scene();
-        write(user(&scene), "[hook]\nuser-line = true\n");
+        write(user(&scene), "[hook]\nuser-line = false\n");
         write(scene.at("tmp/mine.toml"), "[hook]\ntime-budget = '9s'\n");
-        for (place, line, budget) in [("tmp/mine.toml", "false\n", "9s\n"), ("tmp/nosuch.toml", "false\n", "10s\n")] {
+        for (place, line, budget) in [("tmp/mine.toml", "true\n", "9s\n"), ("tmp/nosuch.toml", "true\n", "10s\n")] {
             for (key, expected) in [("hook.user-line", line), ("hook.time-budget", budget)] {
                 let mut command = scene.piton(&["config", key]);
                 command.env("PITON_CONFIG", scene.at(place));
@@ -204,7 +204,7 @@ mod places {
         }
         let mut none = scene.piton(&["config", "hook.user-line"]);
         none.env("PITON_CONFIG", "/dev/null");
-        assert_eq!(out(none), "false\n");
+        assert_eq!(out(none), "true\n");
     }
 
     #[test]
@@ -221,10 +221,10 @@ mod places {
     #[test]
     fn the_users_file_may_be_a_link() {
         let scene = scene();
-        write(scene.at("home/dotfiles/piton.toml"), "[hook]\nuser-line = true\n");
+        write(scene.at("home/dotfiles/piton.toml"), "[hook]\nuser-line = false\n");
         fs::create_dir_all(user(&scene).parent().unwrap()).unwrap();
         symlink(scene.at("home/dotfiles/piton.toml"), user(&scene)).unwrap();
-        assert_eq!(ok(&scene, &["config", "hook.user-line"]), "true\n");
+        assert_eq!(ok(&scene, &["config", "hook.user-line"]), "false\n");
     }
 }
 
@@ -316,10 +316,10 @@ mod files {
     #[test]
     fn a_workspace_that_is_reached_through_a_link_has_its_settings() {
         let scene = scene();
-        write(workspace(&scene), "[hook]\nuser-line = true\n");
+        write(workspace(&scene), "[hook]\nuser-line = false\n");
         symlink(scene.at("ws"), scene.at("link")).unwrap();
         let link = scene.at("link");
-        assert_eq!(ok(&scene, &["config", "hook.user-line", "--workspace", link.to_str().unwrap()]), "true\n");
+        assert_eq!(ok(&scene, &["config", "hook.user-line", "--workspace", link.to_str().unwrap()]), "false\n");
     }
 
     #[test]
@@ -349,10 +349,10 @@ mod files {
     #[test]
     fn a_file_as_large_as_allowed_is_read() {
         let scene = scene();
-        let mut text = "hook.user-line = true\n#".to_owned();
+        let mut text = "hook.user-line = false\n#".to_owned();
         text.extend(std::iter::repeat_n('x', (1 << 20) - text.len()));
         write(user(&scene), text);
-        assert_eq!(ok(&scene, &["config", "hook.user-line"]), "true\n");
+        assert_eq!(ok(&scene, &["config", "hook.user-line"]), "false\n");
     }
 
     #[test]

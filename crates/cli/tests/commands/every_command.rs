@@ -243,7 +243,7 @@ mod asking {
         for answer in ["n\n", "\n", "nonsense\n", "\u{4}"] {
             let (shown, code) = at_a_terminal(scene.piton(&["rewind", "first"]), answer);
             assert!(shown.contains("~ restore  a.txt") && shown.contains("- delete   new.txt"), "{shown}");
-            assert!(shown.contains("Rewind 2 files (a.txt, new.txt)? [y/N]"), "{shown}");
+            assert!(shown.contains("Rewind 2 files (a.txt, new.txt)? [y]es [d]iff [N]o"), "{shown}");
             assert!(shown.contains("Nothing was changed."), "{shown}");
             assert_eq!(code, Some(1));
             assert_eq!(scene.read("a.txt"), "changed\n");

@@ -3,9 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod accept;
 mod archive;
 mod blame;
 mod branches;
+mod cat;
+mod checkout;
 mod config;
 mod conversation;
 mod doctor;

@@ -109,7 +109,7 @@ fn where_nothing_could_be_done_the_exit_code_says_so() {
     let done = scene.run(&["undo", "--partial", "--yes"]);
     let said = both(&done);
     assert!(said.contains("everything is in conflict") && done.status.code() == Some(1), "{said}");
-    let done = scene.run(&["undo", "--conflict", "ours", "--yes"]);
+    let done = scene.run(&["undo", "--conflict", "now", "--yes"]);
     assert_eq!(done.status.code(), Some(0), "decided for: {}", both(&done));
 }
 

@@ -325,8 +325,8 @@ mod conflicts {
             "Conflicts:\n  a.txt: changed at the same place since\n    line 1\n      now    │ mine\n      before │ one\n",
             "error: `a.txt`: changed at the same place since; nothing was changed",
             "hint: `piton undo t1 --path a.txt --path b.txt --partial` leaves",
-            "--conflict theirs",
-            "--conflict ours",
+            "--conflict before",
+            "--conflict now",
             "--conflict markers",
         ] {
             assert!(refused.contains(said), "{said}: {refused}");
@@ -367,14 +367,14 @@ mod conflicts {
         );
         assert_eq!((scene.read("a.txt").as_str(), scene.read("b.txt").as_str()), ("mine\n", "one\n"));
         // Still there, so it can be decided later.
-        scene.told(&["undo", "t1", "--conflict", "theirs", "--yes"]);
+        scene.told(&["undo", "t1", "--conflict", "before", "--yes"]);
         assert_eq!(scene.read("a.txt"), "one\n");
     }
 
     #[test]
     fn what_a_redo_in_part_left_is_what_the_next_one_goes_on_with() {
         let scene = a_conflict();
-        scene.told(&["undo", "--conflict", "theirs", "--yes"]);
+        scene.told(&["undo", "--conflict", "before", "--yes"]);
         scene.world.write("a.txt", "mine again\n");
         let done = scene.run(&["redo", "--partial", "--yes"]);
         let told = both(&done);
@@ -386,14 +386,14 @@ mod conflicts {
             told.contains("nothing was done: everything is in conflict") && told.contains("`piton redo --op ID`"),
             "{told}"
         );
-        scene.told(&["redo", "--conflict", "theirs", "--yes"]);
+        scene.told(&["redo", "--conflict", "before", "--yes"]);
         assert_eq!((scene.read("a.txt").as_str(), scene.read("b.txt").as_str()), ("mine\n", "two\n"));
         assert!(both(&scene.run(&["redo", "--yes"])).contains("no rewind or undo to take back"));
     }
 
     #[test]
     fn each_decision_does_what_it_says() {
-        for (which, expected) in [("ours", "mine\n"), ("theirs", "one\n")] {
+        for (which, expected) in [("now", "mine\n"), ("before", "one\n"), ("ours", "mine\n"), ("theirs", "one\n")] {
             let scene = a_conflict();
             scene.told(&["undo", "--conflict", which, "--yes"]);
             assert_eq!((scene.read("a.txt").as_str(), scene.read("b.txt").as_str()), (expected, "one\n"), "{which}");
@@ -512,7 +512,7 @@ mod rewinding {
             assert!(done.status.success(), "{args:?}: {}", both(&done));
             both(&done)
         };
-        assert!(piton(&["rewind", "t1", "--preview"]).contains(".git stays as it is"));
+        assert!(piton(&["rewind", "t1", "--preview"]).contains("stays there; with `--git` a rewind moves it back"));
         let shown = piton(&["rewind", "t1", "--git", "--preview"]);
         assert!(shown.contains("git: main from ") && shown.contains("1 path of the index"), "{shown}");
         piton(&["rewind", "t1", "--git", "--yes"]);
@@ -547,7 +547,15 @@ mod rewinding {
         let said = "These hold edits that are not this session's and would be overwritten:\n  ~ a.txt (you)\n";
         assert!(shown.contains(said) && shown.contains("--keep-mine"), "{shown}");
         let (shown, _) = scene.at_a_terminal(&["rewind", "t2"], "n\n");
-        assert!(shown.contains("and overwrite your edits in a.txt? [y/N]"), "{shown}");
+        assert!(shown.contains("and overwrite your edits in a.txt? [y]es [k]eep mine [d]iff [N]o"), "{shown}");
+        // The contents, and then no.
+        let (shown, code) = scene.at_a_terminal(&["rewind", "t2"], "d\nn\n");
+        assert!(shown.contains("-mine\n") && shown.contains("? [y]es [k]eep mine [N]o"), "{shown}");
+        assert_eq!((code, scene.read("a.txt").contains("mine")), (Some(1), true));
+        // The user's own edits carried over: that plan is shown, and asked about.
+        let (shown, code) = scene.at_a_terminal(&["rewind", "t2"], "k\nn\n");
+        assert!(shown.contains("Carried over:\n  ~ a.txt (you)") && shown.contains("? [y]es [d]iff [N]o"), "{shown}");
+        assert_eq!((code, scene.world.has("built.txt")), (Some(1), true));
         let refused = scene.fails(&["rewind", "t2", "--careful"]);
         assert!(refused.contains("this would overwrite your edits in a.txt; nothing was changed"), "{refused}");
         let shown = scene.ok(&["rewind", "t2", "--keep-mine", "--preview"]);
@@ -555,6 +563,32 @@ mod rewinding {
         scene.told(&["rewind", "t2", "--only-session", "--careful"]);
         assert_eq!(scene.read("a.txt"), TEN.replace("1\n2", "one\n2").replace("9\n", "mine\n"));
         assert!(!scene.world.path("built.txt").exists());
+        scene.told(&["redo", "--yes"]);
+        let (shown, code) = scene.at_a_terminal(&["rewind", "t2"], "k\ny\n");
+        assert_eq!(code, Some(0), "{shown}");
+        assert_eq!(scene.read("a.txt"), TEN.replace("1\n2", "one\n2").replace("9\n", "mine\n"));
+    }
+
+    #[test]
+    fn a_rewind_says_what_it_deletes_and_names_the_moment_with_its_note() {
+        let scene = two_turns();
+        scene.ok(&["annotate", "t2", "the tests passed here"]);
+        scene.world.write("new.txt", "mine\n");
+        let shown = scene.ok(&["rewind", "t2", "--preview"]);
+        assert!(shown.starts_with("Rewind to before turn 2 “"), "{shown}");
+        assert!(shown.contains("\n  the tests passed here\n"), "{shown}");
+        assert!(
+            shown.contains("would be deleted:\n  - new.txt (you)\n")
+                || shown.contains("would be deleted:\n  + new.txt (you)\n"),
+            "{shown}"
+        );
+        let (shown, _) = scene.at_a_terminal(&["rewind", "t2"], "n\n");
+        assert!(shown.contains("overwrite your edits in a.txt and delete your own new.txt?"), "{shown}");
+        let done = scene.told(&["rewind", "t2", "--yes"]);
+        assert!(done.starts_with("rewound to before turn 2 “") && done.contains("\n  - new.txt\n"), "{done}");
+        scene.ok(&["checkpoint", "good"]);
+        scene.world.write("a.txt", "other\n");
+        assert!(scene.told(&["rewind", "good", "--yes"]).starts_with("rewound to \"good\": 1 restored"));
     }
 }
 
@@ -613,7 +647,7 @@ mod inside_an_agent {
         let answered = answer(&scene, "/piton undo t1");
         assert!(answered.contains("now    │ mine") && answered.contains("nothing was changed"), "{answered}");
         assert!(answered.contains("`/piton undo t1 --partial`"), "{answered}");
-        assert!(answered.contains("`/piton undo t1 --conflict theirs`"), "{answered}");
+        assert!(answered.contains("`/piton undo t1 --conflict before`"), "{answered}");
         scene.world.assert_is(&before);
         assert!(answer(&scene, "/piton undo t1 --partial").contains("undid turn 1"));
         assert_eq!(scene.read("a.txt"), "mine\n");

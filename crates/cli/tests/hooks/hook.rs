@@ -29,7 +29,10 @@ fn scene() -> Scene {
 /// Sends an event of a session, and expects that nothing comes back.
 #[track_caller]
 fn event(scene: &Scene, session: &str, event: &str, more: Value) {
-    assert_eq!(scene.claude_event(session, event, more), Value::Null, "{event}");
+    let said = scene.claude_event(session, event, more);
+    // A turn that changed files is named at its end.
+    let is_indicator = said["systemMessage"].as_str().is_some_and(|line| line.starts_with("piton: turn "));
+    assert!(said.is_null() || (event == "Stop" && is_indicator), "{event}: {said}");
 }
 
 fn workspace(scene: &Scene) -> Workspace {
@@ -832,7 +835,7 @@ mod answers {
         one_turn(&scene, "s2", "two.txt");
         assert!(answer(&scene, "s1", "/piton rewind t1 --preview").contains("one.txt"));
         let refused = answer(&scene, "s1", "/piton rewind t1");
-        assert!(refused.contains("would overwrite another session's edits in two.txt"), "{refused}");
+        assert!(refused.contains("would delete another session's two.txt"), "{refused}");
         assert!(answer(&scene, "s1", "/piton rewind t1 --only-session").contains("rewound to"));
         assert!(!scene.world.ws().join("one.txt").exists() && scene.world.ws().join("two.txt").exists());
     }
@@ -865,20 +868,42 @@ mod answers {
     }
 
     #[test]
-    fn whoever_wants_to_be_told_is_told_of_turns_that_changed_something() {
+    fn the_user_is_told_of_turns_that_changed_files_and_can_turn_that_off() {
         let scene = scene();
-        let end = |session: &str| {
+        let end = |session: &str, setting: Option<&str>| {
             let mut command = scene.piton(&["hook", "claude-code"]);
-            command.env("PITON_HOOK_USER_LINE", "true");
+            command.envs(setting.map(|value| ("PITON_HOOK_USER_LINE", value)));
             let done = give(command, &scene.claude_report(session, "Stop", json!({ "prompt_id": "p1" })));
             assert_quiet(&done);
             String::from_utf8(done.stdout).unwrap()
         };
         event(&scene, "s1", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
-        assert_eq!(end("s1"), "");
+        assert_eq!(end("s1", None), "");
+        // What the user does meanwhile is nothing that the turn did.
         event(&scene, "s2", "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
-        scene.world.write("b.txt", "b");
-        let line: Value = serde_json::from_str(&end("s2")).unwrap();
-        assert_eq!(line["systemMessage"], "piton: checkpoint saved · piton undo takes it back");
+        scene.world.write("mine.txt", "b");
+        assert_eq!(end("s2", None), "");
+        for (session, setting, files, expected) in [
+            ("s3", None, &["b.txt"][..], Some("piton: turn 1 changed b.txt · `/piton undo` takes it back")),
+            ("s4", Some("false"), &["c.txt"], None),
+            (
+                "s5",
+                Some("true"),
+                &["d/1", "d/2", "d/3", "d/4", "d/5"],
+                Some("piton: turn 1 changed d/1, d/2, d/3 and 2 more · `/piton undo` takes it back"),
+            ),
+        ] {
+            event(&scene, session, "UserPromptSubmit", json!({ "prompt": "x", "prompt_id": "p1" }));
+            for file in files {
+                let call = json!({ "prompt_id": "p1", "tool_name": "Write", "tool_use_id": format!("{session}{file}"),
+                    "tool_input": { "file_path": scene.world.path(file) } });
+                event(&scene, session, "PreToolUse", call.clone());
+                scene.world.write(file, session);
+                event(&scene, session, "PostToolUse", call);
+            }
+            let said = end(session, setting);
+            let line: Option<Value> = (!said.is_empty()).then(|| serde_json::from_str(&said).unwrap());
+            assert_eq!(line.as_ref().and_then(|line| line["systemMessage"].as_str()), expected, "{session}");
+        }
     }
 }

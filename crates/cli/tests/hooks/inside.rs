@@ -76,8 +76,12 @@ fn what_is_for_a_terminal_is_refused_before_anything_is_done() {
 #[test]
 fn help_is_given_for_in_there_and_for_each_command() {
     let scene = with_a_turn();
-    for typed in ["/piton", "/piton help", "/piton --help"] {
-        assert!(answer(&scene, typed).starts_with("/piton undo "), "{typed}");
+    let short = answer(&scene, "/piton");
+    assert!(short.starts_with("/piton undo ") && short.lines().count() == 10, "{short}");
+    assert!(short.lines().all(|line| line.starts_with("/piton ") && line.len() <= 110), "{short}");
+    for typed in ["/piton help", "/piton --help", "/piton help --help"] {
+        let help = answer(&scene, typed);
+        assert!(help.starts_with("/piton undo ") && help.contains("Also: blame"), "{typed}: {help}");
     }
     for typed in ["/piton help undo", "/piton undo --help"] {
         let page = answer(&scene, typed);
@@ -97,13 +101,42 @@ fn what_goes_without_saying_there_is_not_asked_for_and_can_be_said() {
     assert_eq!(scene.read("a.txt"), "2\n");
     scene.world.write("mine.txt", "mine\n");
     let refused = answer(&scene, "/piton rewind t1");
-    assert!(refused.contains("would overwrite your edits in mine.txt"), "{refused}");
+    assert!(refused.contains("would delete your own mine.txt"), "{refused}");
     assert!(refused.contains("hint: `/piton rewind t1 --keep-mine` carries"), "{refused}");
-    assert!(refused.contains("`/piton rewind t1 --yes` overwrites them; `/piton redo` takes that back"), "{refused}");
+    assert!(
+        refused.contains("`/piton rewind t1 --yes` goes on all the same; `/piton redo` takes that back"),
+        "{refused}"
+    );
     let done = answer(&scene, "/piton rewind t1 --keep-mine");
     assert!(done.contains("`/piton redo` takes it back") && !done.contains("--workspace"), "{done}");
     assert_eq!((scene.read("a.txt"), scene.read("mine.txt")), ("1\n".into(), "mine\n".into()));
+    assert!(done.contains("\n  ~ a.txt\n"), "{done}");
     assert!(answer(&scene, "/piton redo").contains("`/piton undo --op "));
+    assert!(answer(&scene, "/piton accept t1").contains("accepted: changes of 1 file"));
+}
+
+#[test]
+fn a_plan_that_was_shown_there_is_carried_out_by_a_yes_and_only_once() {
+    let scene = with_a_turn();
+    assert!(answer(&scene, "/piton yes").contains("nothing waits for a yes"));
+    scene.world.write("mine.txt", "mine\n");
+    let shown = answer(&scene, "/piton rewind t1");
+    assert!(shown.contains("would be deleted:") && shown.contains("`/piton yes` carries this plan out"), "{shown}");
+    assert_eq!((scene.read("a.txt"), scene.read("mine.txt")), ("2\n".into(), "mine\n".into()));
+    let done = answer(&scene, "/piton yes");
+    assert!(done.contains("rewound to before turn 1") && done.contains("  - mine.txt"), "{done}");
+    assert_eq!(scene.read("a.txt"), "1\n");
+    assert!(!scene.world.has("mine.txt"));
+    assert!(answer(&scene, "/piton yes").contains("nothing waits for a yes"));
+    answer(&scene, "/piton redo");
+    // What was typed in between forgets it, and another session's yes is another's.
+    answer(&scene, "/piton rewind t1");
+    answer(&scene, "/piton log");
+    assert!(answer(&scene, "/piton yes").contains("nothing waits for a yes"));
+    answer(&scene, "/piton rewind t1");
+    let other = scene.generic_event("s2", "prompt", json!({ "turn": "q", "text": "/piton yes" }));
+    assert!(other["answer"].as_str().unwrap().contains("nothing waits for a yes"), "{other}");
+    assert_eq!(scene.read("mine.txt"), "mine\n");
 }
 
 #[test]

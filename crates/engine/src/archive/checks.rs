@@ -74,6 +74,7 @@ pub(super) fn session_of(record: &Record) -> Option<&SessionId> {
         Record::Workspace(_)
         | Record::Name { .. }
         | Record::Annotation { .. }
+        | Record::Accepted(_)
         | Record::Operation(_)
         | Record::Ended { .. } => None,
     }
@@ -282,6 +283,7 @@ impl Check<'_> {
             }
             Record::Session(_)
             | Record::Workspace(_)
+            | Record::Accepted(_)
             | Record::Operation(_)
             | Record::Ended { .. }
             | Record::Imported { .. } => return Err(refused("it holds a record that is no session's")),

@@ -103,9 +103,14 @@ impl History {
 
     /// How operations affected these changes; `None` if there were no operations since.
     pub(crate) fn effects(&self, changes: &[&OwnedChange]) -> Result<Option<Effects>, StoreError> {
+        self.effects_until(changes, u64::MAX)
+    }
+
+    /// The same as if no operation had happened from a record on.
+    pub(crate) fn effects_until(&self, changes: &[&OwnedChange], until: u64) -> Result<Option<Effects>, StoreError> {
         let first = changes.iter().map(|change| change.seq()).min().unwrap_or(u64::MAX);
         let mut rows = self.store.operations()?;
-        rows.retain(|row| row.state == OperationState::Done && row.seq > first);
+        rows.retain(|row| row.state == OperationState::Done && row.seq > first && row.seq < until);
         if rows.is_empty() {
             return Ok(None);
         }

@@ -35,7 +35,7 @@ pub(crate) fn is_first_hand(row: &OperationRow) -> bool {
     match row.verb {
         OperationVerb::Rewind | OperationVerb::Undo => true,
         OperationVerb::Branch => row.went.as_ref().is_some_and(|went| went.goes),
-        OperationVerb::Redo | OperationVerb::Recover => false,
+        OperationVerb::Redo | OperationVerb::Checkout | OperationVerb::Recover => false,
     }
 }
 
@@ -49,6 +49,7 @@ pub(crate) fn standing(rows: &[OperationRow]) -> Vec<bool> {
             // What was taken back and then reinstated is in effect.
             if stands && row.verb == OperationVerb::Redo {
                 taken_back.extend(row.target.as_ref().and_then(OperationTarget::operation));
+                taken_back.extend(&row.also);
             }
             stands
         })

@@ -3,6 +3,7 @@
 //! Everything is told from records, so whoever asks hears the same of another process as of this one. Nothing here takes the
 //! lock or writes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -93,6 +94,11 @@ impl History {
             }
             Record::Name { checkpoint, name } => Notice::Named { checkpoint, name },
             Record::Annotation { checkpoint, text } => Notice::Annotated { checkpoint, text },
+            Record::Accepted(accepted) => {
+                let paths: BTreeSet<_> = accepted.changes.iter().flat_map(|at| &at.paths).collect();
+                let paths = paths.into_iter().map(Into::into).collect();
+                Notice::Accepted { paths, taken_back: accepted.taken_back, at: accepted.at }
+            }
             Record::Operation(operation) => Notice::OperationBegan { operation: Box::new(began(&operation)) },
             Record::Ended { operation, outcome, .. } => self.ended(&operation, outcome)?,
             Record::Session(session) if self.store.first_of_session(&session.id)? == Some(seq) => {
@@ -223,6 +229,7 @@ fn began(operation: &Operation) -> OperationView {
         id: operation.id.clone(),
         kind: operation.kind.verb(),
         target: operation.kind.target().map(|target| target.as_str().to_owned()),
+        also: operation.kind.also().to_vec(),
         about: operation.about.clone(),
         taken_back: false,
         before: operation.before.clone(),

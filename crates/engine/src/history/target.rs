@@ -1,5 +1,7 @@
 //! Resolving what a person typed to a checkpoint.
 
+use std::path::{Path, PathBuf};
+
 use piton_model::diff;
 use piton_model::target::{BadTarget, TurnPlace, split_session};
 use piton_model::{Cause, SessionId, StepRef, Target, Timestamp, TurnContext, WorkspacePath};
@@ -54,6 +56,14 @@ pub enum TargetError {
         /// The last there is.
         last: u32,
     },
+    /// The turn is one that a branch shares with a session whose checkpoints are in another workspace's store.
+    #[error("turn {turn} is of session {}, which this one is a branch of; its checkpoints are {}", parent.short(), stands_in(place.as_deref()))]
+    InParent {
+        turn: u32,
+        parent: SessionId,
+        /// The workspace whose store has it; none where no store does.
+        place: Option<PathBuf>,
+    },
     /// The turn has no such step.
     #[error("turn {turn} has no step {step}; it has {last}")]
     NoStep { turn: u32, step: u32, last: u32 },
@@ -75,6 +85,13 @@ pub enum TargetError {
     NoPath(WorkspacePath),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn stands_in(place: Option<&Path>) -> String {
+    match place {
+        Some(place) => format!("in the store of {}", place.display()),
+        None => "in no store any more".to_owned(),
+    }
 }
 
 impl History {
@@ -142,6 +159,9 @@ impl History {
     ) -> Result<CheckpointRow, TargetError> {
         let lineage = self.lineage(&self.session_meant(session, text)?.session.id)?;
         if self.turn_in(&lineage, turn)?.is_none() {
+            if let Some(error) = self.in_parent(lineage.session(), turn)? {
+                return Err(error);
+            }
             let last = self.last_turn_in(&lineage)?;
             return Err(TargetError::NoTurn { turn, session: lineage.session().clone(), last });
         }
@@ -164,6 +184,18 @@ impl History {
             let reason = gap.map_or_else(|| "nothing was captured there".to_owned(), |(_, gap)| gap.reason);
             TargetError::Gap { target: text.to_owned(), reason }
         })
+    }
+
+    /// Where a turn is that a branch shares with a session of which this store knows nothing, as in the folder of a fork.
+    fn in_parent(&self, session: &SessionId, turn: u32) -> Result<Option<TargetError>, StoreError> {
+        let origin = self.store.session(session)?.and_then(|row| row.session.origin);
+        let Some(origin) = origin.filter(|origin| turn > 0 && turn < origin.turn) else { return Ok(None) };
+        if self.store.session(&origin.parent)?.is_some() {
+            return Ok(None);
+        }
+        let known = self.home.workspaces_of(&origin.parent).into_iter();
+        let place = known.map(|(_, path)| path).find(|path| *path != self.path);
+        Ok(Some(TargetError::InParent { turn, parent: origin.parent, place }))
     }
 
     /// The checkpoint of the moment before a turn was acted on.

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use piton_model::diff::Counts;
 use piton_model::ownership::{Evidence, Owner};
 use piton_model::session::Gap;
-use piton_model::{Cause, CheckpointId, SessionId, Timestamp, TurnContext, WorkspacePath};
-use piton_store::{ChangeRow, CheckpointRow, StepRow, StoreError, TurnRow};
+use piton_model::{Cause, CheckpointId, OperationVerb, SessionId, Timestamp, TurnContext, WorkspacePath};
+use piton_store::{ChangeRow, CheckpointRow, OperationRow, StepRow, StoreError, TurnRow};
 
 use crate::history::operations::operation_views;
 use crate::history::since::is_of;
@@ -63,8 +63,10 @@ impl History {
         let next = last.map(|entry| Cursor { seq: entry.seq.saturating_sub(1), ..now.clone() });
         let shown: HashSet<SessionId> = found.iter().filter_map(|entry| entry.session.clone()).collect();
         let mut entries = self.entries(found)?;
+        let mut accepted = self.accepted_turns()?;
         for entry in &mut entries {
             let LogEntry::Turn(turn) = entry else { continue };
+            turn.accepted = accepted.remove(&(turn.session.clone(), turn.number));
             turn.passed_by = future.get(&(turn.session.clone(), turn.number)).cloned();
             turn.future = turn.passed_by.is_some();
         }
@@ -99,7 +101,10 @@ impl History {
             }
         }
         let operations = self.store.operations()?;
-        for (row, view) in operations.iter().zip(operation_views(&operations)) {
+        // Laying a checkpoint out elsewhere is nothing that happened here.
+        let happened = |row: &OperationRow| row.verb != OperationVerb::Checkout;
+        let views = operation_views(&operations);
+        for (row, view) in operations.iter().zip(views).filter(|(row, _)| happened(row)) {
             entries.push(Entry {
                 seq: row.seq,
                 at: row.began_at,
@@ -396,6 +401,7 @@ impl Turns {
             unknown: None,
             future: false,
             passed_by: None,
+            accepted: None,
         }
     }
 }

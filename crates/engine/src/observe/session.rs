@@ -367,6 +367,19 @@ impl Engine {
         self.home.note_told(session, what)
     }
 
+    /// Notes the command that a session's user was shown the plan of and may say yes to.
+    ///
+    /// # Errors
+    /// Where it cannot be noted.
+    pub fn note_asked(&self, session: &SessionId, command: &str) -> Result<(), StoreError> {
+        self.home.note_asked(session, command)
+    }
+
+    /// That command, which is forgotten with this.
+    pub fn take_asked(&self, session: &SessionId) -> Option<String> {
+        self.home.take_asked(session)
+    }
+
     /// The workspaces of the files that a tool names: those that are known, and the worktrees inside of one that is.
     fn workspaces_named(&self, report: &Report, first: &Path) -> Vec<PathBuf> {
         let (Event::BeforeTool(call) | Event::AfterTool(call) | Event::ToolFailed { call, .. }) = &report.event else {

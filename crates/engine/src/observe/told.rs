@@ -127,22 +127,44 @@ impl History {
         Ok(files)
     }
 
-    /// What of some operations stands, in a few words each.
+    /// What of some operations stands, in a few words each: an undo that was taken back among them comes before that.
     fn what_was_done(&self, operations: &[OperationRow]) -> Result<Vec<String>, StoreError> {
         let all = self.store.operations()?;
         let stands = standing(&all);
         let stands = |row: &OperationRow| all.iter().zip(&stands).any(|(one, stands)| one.id == row.id && *stands);
+        let of = |row: &OperationRow| row.target.as_ref().and_then(OperationTarget::operation).cloned();
+        let taken_back: Vec<_> = operations.iter().filter(|row| stands(row)).filter_map(of).collect();
         let mut did = Vec::new();
-        for row in operations.iter().filter(|row| stands(row)) {
-            let about = row.about.as_deref();
+        let mut last = None;
+        for row in operations.iter().filter(|row| stands(row) || taken_back.contains(&row.id)) {
             match row.verb {
-                OperationVerb::Undo => did.push(format!("undid {}", about.unwrap_or("changes"))),
-                OperationVerb::Redo => did.push(format!("took back {}", about.unwrap_or("an operation"))),
+                OperationVerb::Undo => did.push(format!("undid {}", row.about.as_deref().unwrap_or("changes"))),
+                OperationVerb::Redo => match of(row) {
+                    Some(of) if last == Some(&of) => did.push("took that back".to_owned()),
+                    of => {
+                        let of = of.and_then(|of| all.iter().find(|one| one.id == of));
+                        did.push(format!("took back {}", self.named(of)?));
+                    }
+                },
                 OperationVerb::Rewind => did.push(format!("rewound the files to {}", self.moment_of(row)?)),
-                OperationVerb::Branch | OperationVerb::Recover => {}
+                OperationVerb::Branch | OperationVerb::Checkout | OperationVerb::Recover => continue,
             }
+            last = Some(&row.id);
         }
         Ok(did)
+    }
+
+    /// An operation in words that an agent knows: turns and moments, no ids.
+    fn named(&self, row: Option<&OperationRow>) -> Result<String, StoreError> {
+        Ok(match row {
+            Some(row) if row.verb == OperationVerb::Rewind => format!("the rewind to {}", self.moment_of(row)?),
+            Some(row) if row.verb == OperationVerb::Undo => {
+                format!("the undo of {}", row.about.as_deref().unwrap_or("changes"))
+            }
+            Some(row) if row.verb == OperationVerb::Branch => row.about.clone().unwrap_or("a branch".to_owned()),
+            Some(_) => "a redo".to_owned(),
+            None => "an operation".to_owned(),
+        })
     }
 
     /// The moment that a rewind went to: `before turn 5`.
@@ -156,7 +178,10 @@ impl History {
                 format!("before step {} of turn {}", place.step.unwrap_or_default(), place.turn)
             }
             Some((Cause::TurnEnd, place)) => format!("the end of turn {}", place.turn),
-            _ => "an earlier checkpoint".to_owned(),
+            _ => match target.as_ref().and_then(|row| row.names.first()) {
+                Some(name) => format!("the checkpoint “{name}”"),
+                None => "an earlier checkpoint".to_owned(),
+            },
         })
     }
 

@@ -184,6 +184,7 @@ impl History {
             turn: plan.view.turn,
             prompt: plan.view.prompt.clone(),
             resume: file.as_ref().and_then(|_| plan.format?.resume_command(&agent_id)),
+            resume_inside: file.as_ref().and_then(|_| plan.format?.resume_inside(&agent_id)),
             cwd: plan.cwd.clone(),
             transcript,
         };
@@ -281,6 +282,9 @@ impl History {
             turn: went.turn,
             prompt: None,
             resume: resume.filter(|_| file.is_some()),
+            resume_inside: known
+                .and_then(|(format, one)| format.resume_inside(&one.agent_id))
+                .filter(|_| file.is_some()),
             cwd,
             transcript: session.and_then(|session| session.transcript),
         })

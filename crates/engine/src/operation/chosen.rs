@@ -20,6 +20,7 @@ use crate::history::changes::{OwnedChange, last_turn};
 use crate::history::elsewhere::Elsewhere;
 use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
+use crate::operation::accept;
 use crate::operation::draft::FolderNow;
 use crate::operation::error::OperationError;
 use crate::operation::outside::OutsideChanges;
@@ -138,6 +139,9 @@ pub enum ChosenError {
         /// Whether it changed files outside the workspace, which nobody asked for.
         outside: bool,
     },
+    /// All that is in effect of what was asked for is accepted.
+    #[error("all that {about} changed and that is still there is accepted")]
+    Accepted { about: String },
     /// Nothing that was asked for is known, and not all of it would be.
     #[error("{}", not_known(about, why))]
     Unknown {
@@ -308,7 +312,17 @@ impl History {
                 && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
                 && spans.as_ref().is_none_or(|spans| spans.iter().any(|span| span.holds(seq)))
         });
-        let in_effect = self.in_effect_here(&rows.iter().map(|row| &row.change).collect::<Vec<_>>(), seen)?;
+        let mut in_effect = self.in_effect_here(&rows.iter().map(|row| &row.change).collect::<Vec<_>>(), seen)?;
+        // What the user accepted is taken back only where it is named.
+        let mut is_accepted = false;
+        if matches!(choice.what, None | Some(Which::All)) && choice.paths.is_empty() && whose == Whose::Agent {
+            let accepted = self.store.accepted()?;
+            for (row, effective) in rows.iter().zip(&mut in_effect).filter(|(_, effective)| **effective) {
+                if !accepted.is_empty() && accept::key(&row.change).is_some_and(|key| accepted.contains(&key)) {
+                    (*effective, is_accepted) = (false, true);
+                }
+            }
+        }
         let turns_of =
             |session: &Lineage| rows.iter().filter_map(|row| last_turn(&row.change.owner, session)).collect();
         let listed: HashSet<u32> = session.as_ref().map(turns_of).unwrap_or_default();
@@ -361,6 +375,9 @@ impl History {
                         let about = "the session".to_owned();
                         if outside.is_some() {
                             return Err(ChosenError::Nothing { about, undone: !rows.is_empty(), outside: true }.into());
+                        }
+                        if is_accepted {
+                            return Err(ChosenError::Accepted { about }.into());
                         }
                         let what = Which::All;
                         return Err(self.nothing(about, !rows.is_empty(), Some(session), &what, &listed)?.into());
@@ -458,6 +475,9 @@ impl History {
         let left_out: Vec<Undone> = left_out.into_iter().map(|one| one.what).collect();
         let is_nothing = chosen.is_empty() && held.is_empty() && unsure.is_empty();
         if is_nothing && outside.is_empty() && left_out.is_empty() {
+            if is_accepted {
+                return Err(ChosenError::Accepted { about }.into());
+            }
             let session = session.as_ref().filter(|_| whose == Whose::Agent);
             return Err(self.nothing(about, any, session, &what, &listed)?.into());
         }

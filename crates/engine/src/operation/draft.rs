@@ -22,6 +22,7 @@ use piton_store::{CheckpointRow, Reader, StoreError};
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::folder_at;
 use crate::operation::branch::{BranchAsked, ConversationPlan};
+use crate::operation::checkout::CheckoutAsked;
 use crate::operation::error::{OperationError, are_damaged};
 use crate::operation::except::Excepted;
 use crate::operation::git_restore::GitPlan;
@@ -75,6 +76,7 @@ pub(crate) enum Asked {
     Undo(Box<UndoOptions>),
     Redo(Box<RedoAsked>),
     Branch(Box<BranchAsked>),
+    Checkout(Box<CheckoutAsked>),
 }
 
 impl Asked {
@@ -82,7 +84,8 @@ impl Asked {
         match self {
             Self::Rewind(asked) => Some(&asked.target),
             Self::Redo(asked) => Some(&asked.before),
-            Self::Undo(_) | Self::Branch(_) => None,
+            // What is laid out elsewhere may be of any folder.
+            Self::Undo(_) | Self::Branch(_) | Self::Checkout(_) => None,
         }
     }
 
@@ -90,8 +93,8 @@ impl Asked {
     pub(crate) fn writes_files(&self) -> bool {
         match self {
             Self::Rewind(_) | Self::Undo(_) => true,
-            Self::Redo(asked) => asked.operation.kind != OperationKind::Branch,
-            Self::Branch(_) => false,
+            Self::Redo(asked) => asked.all().any(|operation| operation.kind != OperationKind::Branch),
+            Self::Branch(_) | Self::Checkout(_) => false,
         }
     }
 
@@ -101,7 +104,7 @@ impl Asked {
             Self::Rewind(asked) => asked.options.interrupted,
             Self::Undo(options) => options.interrupted,
             Self::Redo(asked) => asked.interrupted,
-            Self::Branch(_) => false,
+            Self::Branch(_) | Self::Checkout(_) => false,
         }
     }
 
@@ -116,17 +119,17 @@ impl Asked {
             Self::Rewind(asked) => asked.options.settle.partial,
             Self::Undo(options) => options.settle.partial,
             Self::Redo(asked) => asked.settle.partial,
-            Self::Branch(_) => false,
+            Self::Branch(_) | Self::Checkout(_) => false,
         }
     }
 
-    /// Sets what somebody takes out of it. A branch has nothing that could be taken out.
+    /// Sets what somebody takes out of it. A branch and a checkout have nothing that could be taken out.
     pub(crate) fn except(&mut self, except: Except) {
         match self {
             Self::Rewind(asked) => asked.options.settle.except = except,
             Self::Undo(options) => options.settle.except = except,
             Self::Redo(asked) => asked.settle.except = except,
-            Self::Branch(_) => {}
+            Self::Branch(_) | Self::Checkout(_) => {}
         }
     }
 
@@ -364,15 +367,14 @@ impl Request {
                 kept: kept.as_deref().map(with_fresh),
                 left: stays.chain(left.iter().cloned()).collect(),
             },
-            OperationKind::Redo { of, gone, only, .. } => {
+            OperationKind::Redo { of, also, gone, only, .. } => {
                 let mut gone = with_fresh(gone);
                 gone.iter_mut().for_each(|at| at.paths.retain(|p| self.takes_back(draft, p)));
                 gone.retain(|at| !at.paths.is_empty());
-                let (of, only) = (of.clone(), only.clone());
-                OperationKind::Redo { of, gone, left: stays.collect(), only, open: draft.may_go_on_with() }
+                let (of, also, only) = (of.clone(), also.clone(), only.clone());
+                OperationKind::Redo { of, also, gone, left: stays.collect(), only, open: draft.may_go_on_with() }
             }
-            OperationKind::Branch => OperationKind::Branch,
-            OperationKind::Recover { of } => OperationKind::Recover { of: of.clone() },
+            OperationKind::Branch | OperationKind::Checkout { .. } | OperationKind::Recover { .. } => self.kind.clone(),
         }
     }
 }
@@ -420,6 +422,7 @@ impl History {
             Asked::Undo(options) => self.undo_request(options, seen),
             Asked::Redo(asked) => self.redo_request(asked, seen),
             Asked::Branch(asked) => self.branch_request(asked),
+            Asked::Checkout(asked) => Ok(asked.request()),
         }
     }
 
@@ -442,6 +445,7 @@ impl History {
                 OperationKind::Redo { of, .. } => Some(of.clone()),
                 _ => None,
             },
+            also: request.kind.also().to_vec(),
             target: target.map(Into::into),
             paths: request.paths.iter().map(PathView::from).collect(),
             created: of(ChangeKind::Created),

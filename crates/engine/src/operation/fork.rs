@@ -1,19 +1,14 @@
 //! Forking: a branch of a conversation on purpose. The files here and the place of the user stay as they are; with a
 //! worktree, the code of that moment is laid out in a folder of its own, and the branch goes on there.
 //!
-//! The folder is one step of the same operation as the transcript: staged beside its place, read back, and renamed into
-//! it. So a crash leaves both or neither, and what it left half made is removed by the next command here.
+//! The folder ([`crate::operation::layout`]) is one step of the same operation as the transcript. So a crash leaves both or
+//! neither.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use piton_host::{Root, canonical, is_folder, is_taken};
+use piton_host::git::{NewWorktree, WorktreeError};
 use piton_model::conversation::Began;
-use piton_model::diff;
-use piton_model::edit::{NewTrees, keep};
-use piton_model::plan::{self, Layered, RootState};
-use piton_model::{CheckpointId, Entry, Session, Step, Tree, WorkspacePath};
+use piton_model::{CheckpointId, Session};
 use piton_store::{CheckpointRow, PATIENCE, StoreError};
 
 use crate::capture::{CaptureError, CaptureOptions};
@@ -22,8 +17,8 @@ use crate::conversation::branches::BranchError;
 use crate::operation::branch::BranchAsked;
 use crate::operation::draft::Asked;
 use crate::operation::error::OperationError;
-use crate::operation::leftovers::found_at;
-use crate::view::{ForkOutcome, SkippedView, WorktreeView};
+use crate::operation::layout::{Layout, LayoutError};
+use crate::view::{ForkOutcome, WorktreeView};
 use crate::workspace::{InitOptions, OpenError, Workspace};
 
 /// How to fork.
@@ -33,6 +28,8 @@ pub struct ForkOptions {
     pub name: Option<String>,
     /// Lay the code of that moment out in this folder, which is empty or not there yet.
     pub worktree: Option<PathBuf>,
+    /// Make that folder a worktree of the workspace's git repository, with HEAD detached where git was at that moment.
+    pub git: bool,
 }
 
 /// Why there is no fork.
@@ -44,17 +41,12 @@ pub enum ForkError {
     /// Before the first turn.
     #[error("nothing was said before turn {0}: there is nothing to branch")]
     NothingSaid(u32),
-    /// The folder.
-    #[error("{}: {why}; nothing was made", path.display())]
-    Worktree {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        why: String,
-    },
-    /// It is none that a workspace can be.
+    /// Git cannot have another worktree.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Git(#[from] WorktreeError),
+    /// Its folder.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// The operation itself.
     #[error(transparent)]
     Operation(#[from] OperationError),
@@ -64,13 +56,6 @@ impl From<StoreError> for ForkError {
     fn from(error: StoreError) -> Self {
         Self::Operation(error.into())
     }
-}
-
-/// A folder that is to be made.
-struct Layout {
-    place: PathBuf,
-    step: Step,
-    skipped: Vec<SkippedView>,
 }
 
 impl Workspace {
@@ -86,8 +71,16 @@ impl Workspace {
         let found = self.resolve(target);
         // A turn from before piton has no checkpoint, and is in the transcript all the same.
         let point = self.point_of(target, found.as_ref().ok()).map_err(OperationError::from)?;
+        // Before anything is made: whoever wants git's worktree wants no folder without it.
+        let git = match (&options.worktree, &found) {
+            (Some(_), Ok(target)) if options.git => {
+                let then = self.git_at(target).map_err(OperationError::from)?.and_then(|state| state.head.commit);
+                Some(NewWorktree::of(&self.path, then.as_deref(), self.environment.git.as_deref())?)
+            }
+            _ => None,
+        };
         let layout = match &options.worktree {
-            Some(folder) => Some(self.lay_out(folder, &found.map_err(OperationError::from)?)?),
+            Some(folder) => Some(self.lay_out_fork(folder, &found.map_err(OperationError::from)?)?),
             None => None,
         };
         let terms = BranchTerms {
@@ -107,75 +100,38 @@ impl Workspace {
             Some(id) => self.store.session(id)?.map(|row| row.session),
             None => None,
         };
-        let worktree = layout.map(|layout| self.begin_there(layout, session));
+        let worktree = layout.map(|layout| self.begin_there(layout, session, git.as_ref()));
         Ok(ForkOutcome { outcome, worktree })
     }
 
-    /// How a folder gets the code of a checkpoint: all of it or nothing.
-    fn lay_out(&mut self, folder: &Path, target: &CheckpointRow) -> Result<Layout, ForkError> {
-        let refused = |why: &dyn ToString| ForkError::Worktree { path: folder.to_owned(), why: why.to_string() };
-        let place = canonical(folder).map_err(|error| refused(&error))?;
-        let path = place.to_str().and_then(crate::operation::outside::place).ok_or_else(|| {
-            refused(&"its path must be text and have no `.git` in it, because the agent finds its session by it")
-        })?;
+    /// The folder of a fork: neither in the workspace nor around it.
+    fn lay_out_fork(&mut self, folder: &Path, target: &CheckpointRow) -> Result<Layout, ForkError> {
+        let place = self.place_of_layout(folder)?;
         if place.starts_with(&self.path) || self.path.starts_with(&place) {
-            return Err(refused(&"a fork has a folder of its own, neither in the workspace nor around it"));
+            let why = "a fork has a folder of its own, neither in the workspace nor around it".to_owned();
+            return Err(LayoutError::Place { path: folder.to_owned(), why }.into());
         }
-        if place.starts_with(self.home.path()) {
-            return Err(refused(&"piton's own files are there"));
-        }
-        self.engine().refuse(&place)?;
-        self.engine().refuse_git(&place)?;
-        let mut trees = NewTrees::new();
-        let empty = RootState { tree: keep(Arc::new(Tree::default()), &mut trees), mode: target.checkpoint.root.mode };
-        let before = match Root::open(&place) {
-            Ok(root) => {
-                if !root.is_empty().map_err(|error| refused(&error))? {
-                    return Err(refused(&"something is in that folder"));
-                }
-                let mode = root.mode().map_err(|error| refused(&error))?;
-                Some(Entry::Folder { mode, tree: empty.tree, holds_skipped: false })
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_taken(&place) => {
-                if !place.parent().is_some_and(is_folder) {
-                    return Err(refused(&"the folder around it is not there"));
-                }
-                None
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(refused(&"it is no folder")),
-            Err(error) => return Err(refused(&error)),
-        };
-        let source = Layered { over: &trees, under: &self.store };
-        let plan = plan::plan(&source, empty, target.checkpoint.root, &[])?;
-        let (result, new) = plan.result(&source, empty)?;
-        // They are garbage if it comes to nothing; the operation must find them, whoever ends it.
-        let locked = self.lock(PATIENCE)?;
-        let mut writer = locked.writer()?;
-        for tree in trees.values().chain(new.values()) {
-            writer.tree(tree)?;
-        }
-        writer.commit(true, false)?;
-        // A folder that somebody made for it keeps the bits that they gave it.
-        let mode = match &before {
-            Some(Entry::Folder { mode, .. }) => *mode,
-            _ => result.mode,
-        };
-        let after = Entry::Folder { mode, tree: result.tree, holds_skipped: false };
-        let skipped = diff::skipped(&locked.store, &target.checkpoint.root.tree)?.iter().map(Into::into).collect();
-        Ok(Layout { place, step: Step { path, before, after: Some(after) }, skipped })
+        Ok(self.lay_out(place, target)?)
     }
 
     /// Makes the new folder a workspace that knows the branch. What fails here is said: the branch and the folder are there.
-    fn begin_there(&self, layout: Layout, session: Option<Session>) -> WorktreeView {
-        let Layout { place, step, skipped } = layout;
-        let read = Root::open(Path::new("/")).map_err(|error| error.to_string()).and_then(|root| {
-            found_at::<StoreError>(&root, step.path.as_bytes(), &WorkspacePath::root()).map_err(|e| e.to_string())
-        });
+    fn begin_there(&self, layout: Layout, session: Option<Session>, git: Option<&NewWorktree>) -> WorktreeView {
+        let verified = layout.is_whole();
+        let made =
+            git.map(|git| git.make(&layout.place).map(|()| git.commit.clone()).map_err(|error| error.to_string()));
+        let (git, git_problem) = match made {
+            Some(Ok(commit)) => (Some(commit), None),
+            Some(Err(problem)) => (None, Some(problem)),
+            None => (None, None),
+        };
+        let Layout { place, skipped, .. } = layout;
         let begun = self.begin_workspace(&place, session);
         WorktreeView {
             path: place,
-            verified: read.is_ok_and(|found| found == step.after),
+            verified,
             skipped,
+            git,
+            git_problem,
             problem: begun.as_ref().err().cloned(),
             checkpoint: begun.ok(),
         }

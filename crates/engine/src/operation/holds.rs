@@ -77,11 +77,11 @@ impl History {
         let Some(plan) = &request.git else { return Ok(()) };
         let again = match ask {
             Asked::Rewind(asked) => self.plan_git(&asked.target)?,
-            Asked::Redo(asked) => match &asked.operation.git {
+            Asked::Redo(asked) => match asked.git() {
                 Some(done) => self.plan_git_back(done)?,
                 None => return Ok(()),
             },
-            Asked::Undo(_) | Asked::Branch(_) => return Ok(()),
+            Asked::Undo(_) | Asked::Branch(_) | Asked::Checkout(_) => return Ok(()),
         };
         if again.change() == plan.change() { Ok(()) } else { Err(OperationError::StaleGit) }
     }

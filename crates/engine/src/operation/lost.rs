@@ -67,7 +67,7 @@ impl History {
             (OperationVerb::Rewind, Some(OperationTarget::Checkpoint(id))) => self.store.checkpoint(id)?.is_some(),
             (OperationVerb::Redo, Some(OperationTarget::Operation(id))) => rows.iter().any(|of| of.id == *id),
             (OperationVerb::Rewind | OperationVerb::Redo, _) => false,
-            (OperationVerb::Undo | OperationVerb::Branch | OperationVerb::Recover, _) => true,
+            (OperationVerb::Undo | OperationVerb::Branch | OperationVerb::Checkout | OperationVerb::Recover, _) => true,
         };
         let knows_result = match &row.after {
             Some(after) => self.store.checkpoint(after)?.is_some(),

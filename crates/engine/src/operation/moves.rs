@@ -294,7 +294,11 @@ impl History {
 
     /// The files that taking back an operation moves: those that it moved, back again.
     pub(crate) fn moves_back(&self, kind: &OperationKind) -> Result<Vec<Move>, StoreError> {
+        // Of several the moves would have to be followed through each other: contents tell instead.
         let OperationKind::Redo { of, .. } = kind else { return Ok(Vec::new()) };
+        if !kind.also().is_empty() {
+            return Ok(Vec::new());
+        }
         let Some(row) = self.store.operation_row(of)? else { return Ok(Vec::new()) };
         let moves = self.store.operation(&row).map(|operation| operation.moves).unwrap_or_default();
         Ok(moves.into_iter().map(|one| Move { from: one.to, to: one.from }).collect())

@@ -192,7 +192,8 @@ impl Workspace {
         // Where only some changes are taken back, a folder that is gone comes back with them and not by itself.
         let makes_folder = change.is_some() && request.aim.target().is_some();
         let is_idle = draft.is_empty() && reopened.is_empty() && closes.is_empty() && !makes_folder;
-        if is_idle && request.git_move().is_none() && request.conversation.is_none() {
+        let lays_out = matches!(ask, Asked::Checkout(_));
+        if is_idle && request.git_move().is_none() && request.conversation.is_none() && !lays_out {
             outcome.already = is_taken_back_already(ask, &draft, &outcome);
             if !outcome.already {
                 return Ok(outcome);

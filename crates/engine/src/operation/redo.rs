@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use piton_model::diff;
+use piton_model::git::GitMove;
 use piton_model::inverse::{Inverse, Link};
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::trail::{Begin, Taken};
@@ -29,6 +30,8 @@ use crate::workspace::{History, Workspace};
 pub struct RedoOptions {
     /// The operation's id or its beginning; the last rewind or undo that still stands where not given.
     pub operation: Option<String>,
+    /// In place of that: take back this operation and every later one together, as if none of them had happened.
+    pub to: Option<String>,
     /// How conflicts are settled.
     pub settle: Settle,
     /// Touch files outside the workspace that it touched, too.
@@ -41,6 +44,8 @@ pub struct RedoOptions {
 #[derive(Clone)]
 pub(crate) struct RedoAsked {
     pub operation: Operation,
+    /// Those after it, oldest first, where all are taken back together.
+    pub later: Vec<Operation>,
     /// The state before it.
     pub before: CheckpointRow,
     /// Only these paths, which an earlier redo of it left; all when empty.
@@ -48,6 +53,19 @@ pub(crate) struct RedoAsked {
     pub settle: Settle,
     pub outside: bool,
     pub interrupted: bool,
+}
+
+impl RedoAsked {
+    /// Every operation that is taken back, oldest first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Operation> {
+        [&self.operation].into_iter().chain(&self.later)
+    }
+
+    /// Where the repository went, if one of them alone moved it.
+    pub(crate) fn git(&self) -> Option<&GitMove> {
+        let mut moves = self.all().filter_map(|operation| operation.git.as_ref());
+        moves.next().filter(|_| moves.next().is_none())
+    }
 }
 
 /// What goes with the line that a redo leads away from.
@@ -73,7 +91,12 @@ impl History {
     }
 
     pub(crate) fn redo_asked(&self, options: &RedoOptions) -> Result<Asked, OperationError> {
-        let (row, only) = self.operation_meant(options.operation.as_deref())?;
+        let (row, only) = self.operation_meant(options.to.as_deref().or(options.operation.as_deref()))?;
+        let later = match &options.to {
+            // What an earlier redo of it left is taken back by itself.
+            Some(_) if only.is_empty() => self.operations_after(&row)?,
+            _ => Vec::new(),
+        };
         let mut operation = self.store.operation(&row)?;
         // What it came to, where that is not what was planned: bits that the system did not take.
         if let Some(after) = row.after.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten() {
@@ -83,13 +106,15 @@ impl History {
         let lost = StoreError::DamagedRecord { seq: row.seq };
         let before = self.store.checkpoint(&row.before)?.ok_or(lost)?;
         let RedoOptions { settle, outside, interrupted, .. } = options.clone();
-        Ok(Asked::Redo(Box::new(RedoAsked { operation, before, only, settle, outside, interrupted })))
+        Ok(Asked::Redo(Box::new(RedoAsked { operation, later, before, only, settle, outside, interrupted })))
     }
 
     pub(crate) fn redo_request(&self, asked: &RedoAsked, seen: &FolderNow<'_>) -> Result<Request, OperationError> {
         let RedoAsked { operation, before, only, settle, .. } = asked;
         let is_rest = !only.is_empty();
-        let conversation = match &operation.conversation {
+        // Where the user was before the first of them that went anywhere.
+        let went = asked.all().filter_map(|operation| operation.conversation.as_ref()).find(|change| change.went.goes);
+        let conversation = match went {
             // It went back with the first part.
             Some(change) if !is_rest => self.talk_back(&change.went)?,
             _ => None,
@@ -98,11 +123,15 @@ impl History {
         let aim = if is_rest {
             let changes = self.inverse_of_operation(operation, before, only, seen)?;
             Aim::Without { changes, target: Some(before.clone()) }
+        } else if !asked.later.is_empty() {
+            let (left, carried) = self.before_all(asked, before, seen)?;
+            away = left;
+            Aim::StateWith { target: before.clone(), carried }
         } else if seen.now == operation.result && settle.except.is_empty() {
             // Nothing was done since: there is nothing to merge with.
             Aim::State(before.clone())
         } else if let Some((left, back)) = self.line_left(operation)? {
-            let (left, carried) = self.leave_line((left, back), before, seen, settle)?;
+            let (left, carried) = self.leave_lines((&[left], Some(back)), before, seen, settle, u64::MAX)?;
             away = left;
             Aim::StateWith { target: before.clone(), carried }
         } else {
@@ -110,21 +139,32 @@ impl History {
             Aim::Without { changes, target: Some(before.clone()) }
         };
         // It went with the rest, so it comes back with the rest; but not over what somebody did in the repository since.
-        let git = operation.git.as_ref().filter(|_| !is_rest);
+        let git = asked.git().filter(|_| !is_rest);
         let (git, git_stays) = match git.map(|change| self.plan_git_back(change)) {
             Some(Ok(plan)) => (Some(plan), None),
             Some(Err(refusal)) => (None, Some(refusal.to_string())),
             None => (None, None),
         };
+        let moved_git = asked.all().filter(|operation| operation.git.is_some()).count();
+        let git_stays = git_stays.or((moved_git > 1).then(|| {
+            "several of these operations moved git's branch and index; taken back one by one, they put it back"
+                .to_owned()
+        }));
         let kind = operation.kind.verb().as_str();
         let about = match &operation.about {
             Some(about) => format!("the {kind} of {about}"),
             None => format!("the {kind} {}", operation.id.short()),
         };
-        let about = if is_rest { format!("what was left of {about}") } else { about };
+        let about = match asked.later.len() {
+            _ if is_rest => format!("what was left of {about}"),
+            0 => about,
+            1 => format!("{about} and the operation after it"),
+            more => format!("{about} and the {more} operations after it"),
+        };
         Ok(Request {
             kind: OperationKind::Redo {
                 of: operation.id.clone(),
+                also: asked.later.iter().map(|operation| operation.id.clone()).collect(),
                 gone: away.gone,
                 left: Vec::new(),
                 only: only.clone(),
@@ -138,14 +178,14 @@ impl History {
             conversation,
             conversation_stays: None,
             // What was said of those when the first part was done is not said again.
-            outside: if is_rest && !asked.outside {
+            outside: if (is_rest && !asked.outside) || !asked.later.is_empty() {
                 OutsideChanges::default()
             } else {
                 OutsideChanges::of_operation(operation)
             },
             touches_outside: asked.outside,
             fresh: away.fresh,
-            returns: (!is_rest && settle.except.is_empty())
+            returns: (!is_rest && asked.later.is_empty() && settle.except.is_empty())
                 .then(|| Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
             settle: settle.clone(),
             left_out: Vec::new(),
@@ -172,24 +212,46 @@ impl History {
         Ok(matches!(kind, OperationKind::Rewind { .. }).then_some((left, back)))
     }
 
-    /// What was done in a line goes when the user goes back to the one that it left: it is that line's files that come, with
-    /// what others did since carried over. What goes stays in its checkpoints.
-    fn leave_line(
+    /// The state before several operations with everything that was done since, as if none of them had happened. What was
+    /// done in the lines that they went to goes.
+    fn before_all(
         &self,
-        (left, back): (&SessionId, &SessionId),
+        asked: &RedoAsked,
+        before: &CheckpointRow,
+        seen: &FolderNow<'_>,
+    ) -> Result<(Away, Inverse), OperationError> {
+        let (mut lefts, mut back) = (Vec::new(), None);
+        for operation in asked.all() {
+            if let Some((left, from)) = self.line_left(operation)? {
+                lefts.push(left);
+                back = back.or(Some(from));
+            }
+        }
+        let until = self.store.operation_row(&asked.operation.id)?.map_or(u64::MAX, |row| row.seq);
+        self.leave_lines((&lefts, back), before, seen, &asked.settle, until)
+    }
+
+    /// What was done in some lines goes when the user goes back to the one that they left: it is that line's files that come,
+    /// with what others did since carried over. What goes stays in its checkpoints. Operations from `until` on count as if
+    /// they had not happened.
+    fn leave_lines(
+        &self,
+        (lefts, back): (&[&SessionId], Option<&SessionId>),
         before: &CheckpointRow,
         seen: &FolderNow<'_>,
         settle: &Settle,
+        until: u64,
     ) -> Result<(Away, Inverse), OperationError> {
-        let back = self.lineage(back)?;
+        let back = back.map(|back| self.lineage(back)).transpose()?;
         let mut of_line = Vec::new();
         for row in self.store.sessions()? {
             // Whatever began in it is built on it.
-            if self.lineage(&row.session.id)?.sessions().any(|one| one == left) {
+            if self.lineage(&row.session.id)?.sessions().any(|one| lefts.contains(&one)) {
                 of_line.push(row.session.id);
             }
         }
-        let is_step = |step: &StepRef| of_line.contains(&step.session) && !back.holds_step(step);
+        let is_kept = |step: &StepRef| back.as_ref().is_some_and(|back| back.holds_step(step));
+        let is_step = |step: &StepRef| of_line.contains(&step.session) && !is_kept(step);
         let is_of_line = |owner: &Owner| match owner {
             Owner::Step { step, .. } => is_step(step),
             Owner::Unsure { candidates } => {
@@ -198,7 +260,7 @@ impl History {
             }
             Owner::You | Owner::Operation { .. } => false,
         };
-        let since = self.changes_since(before, seen, &[])?;
+        let since = self.changes_since_without(before, seen, &[], until)?;
         let (gone, mut carried): (Vec<_>, Vec<_>) = since.into_iter().partition(|change| is_of_line(&change.owner));
         let mut steps = self.store.steps_since(before.seq)?;
         steps.retain(|row| is_step(&row.step.at));
@@ -293,6 +355,20 @@ impl History {
             }
             (None, _) => Err(TargetError::UnknownOperation(wanted.to_owned()).into()),
         }
+    }
+
+    /// The operations that were carried out after one, oldest first. Where one of them may be lost, nobody knows them all.
+    fn operations_after(&self, first: &OperationRow) -> Result<Vec<Operation>, OperationError> {
+        if self.may_have_lost_operations(first.seq)? {
+            return Err(OperationError::LaterMayBeLost(first.id.clone()));
+        }
+        let changes_something = |row: &&OperationRow| match row.verb {
+            OperationVerb::Rewind | OperationVerb::Undo | OperationVerb::Redo => true,
+            OperationVerb::Branch => row.went.as_ref().is_some_and(|went| went.goes),
+            OperationVerb::Checkout | OperationVerb::Recover => false,
+        };
+        let rows = self.store.operations_between(first.seq, i64::MAX as u64)?;
+        rows.iter().filter(changes_something).map(|row| Ok(self.store.operation(row)?)).collect()
     }
 
     /// What a redo left to go on with. A damaged record says nothing.

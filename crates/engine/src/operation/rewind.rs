@@ -131,7 +131,7 @@ impl History {
         let point = match options.scope {
             Some(Scope::Both) => Some(Ok(self.point_of(target, Some(&found))?)),
             // With only some paths, or of another folder, the rest of the moment does not come back.
-            None if options.paths.is_empty() && found.checkpoint.place.is_some() => {
+            None if options.paths.is_empty() && found.checkpoint.place.is_some() && !is_of_files(target, &found) => {
                 Some(self.point_of(target, Some(&found)).map_err(|error| reason(error.into())))
             }
             _ => None,
@@ -335,6 +335,17 @@ impl History {
         seen: &FolderNow<'_>,
         paths: &[WorkspacePath],
     ) -> Result<Vec<OwnedChange>, OperationError> {
+        self.changes_since_without(target, seen, paths, u64::MAX)
+    }
+
+    /// The same as if no operation had happened from a record on.
+    pub(crate) fn changes_since_without(
+        &self,
+        target: &CheckpointRow,
+        seen: &FolderNow<'_>,
+        paths: &[WorkspacePath],
+        until: u64,
+    ) -> Result<Vec<OwnedChange>, OperationError> {
         // What an operation brought back may be older than the target.
         let may_be_older = self.store.operations()?.iter().any(|row| row.seq > target.seq);
         let from = if may_be_older { 0 } else { target.seq + 1 };
@@ -342,7 +353,7 @@ impl History {
         changes.extend(self.uncaptured(seen)?);
         self.settle_halves(changes.iter_mut(), seen)?;
         changes.retain(|change| change.path.is_in_scope(paths));
-        let effects = self.effects(&changes.iter().collect::<Vec<_>>())?;
+        let effects = self.effects_until(&changes.iter().collect::<Vec<_>>(), until)?;
         let mut number = 0..;
         changes.retain(|change| {
             let number = number.next().unwrap_or_default();
@@ -353,6 +364,16 @@ impl History {
         });
         changes.reverse();
         Ok(changes)
+    }
+}
+
+/// Whether a target says when, and nothing of a conversation: a name or an age.
+fn is_of_files(target: &str, found: &CheckpointRow) -> bool {
+    match target.parse() {
+        Ok(Target::Name(_) | Target::Age(_)) => split_session(target).0.is_none(),
+        // A name may be of the letters of ids.
+        Ok(Target::Id(text)) => found.names.contains(&text),
+        _ => false,
     }
 }
 

@@ -324,11 +324,13 @@ impl History {
                 meant.into_iter().map(|row| row.session.id).collect()
             }
             Asked::Redo(asked) => {
-                let went = asked.operation.conversation.as_ref().map(|change| &change.went);
-                let talked = went.into_iter().flat_map(|went| [Some(&went.from), went.to.as_ref()]).flatten().cloned();
+                let went =
+                    asked.all().filter_map(|operation| operation.conversation.as_ref()).map(|change| &change.went);
+                let talked = went.flat_map(|went| [Some(&went.from), went.to.as_ref()]).flatten().cloned();
                 asked.before.checkpoint.place.iter().map(|place| place.session.clone()).chain(talked).collect()
             }
             Asked::Branch(asked) => vec![asked.point.session.session.id.clone()],
+            Asked::Checkout(_) => return Ok(Vec::new()),
         };
         if let Some(here) = self.place_now()?.map(|place| place.session) {
             let lineage = self.lineage(&here)?;

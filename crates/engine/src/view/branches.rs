@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use piton_model::{CheckpointId, SessionId};
 use serde::{Deserialize, Serialize};
 
-use super::{Diff, OperationOutcome, SessionView, SkippedView, TurnView, readable};
+use super::{CheckpointView, Diff, OperationOutcome, OperationView, SessionView, SkippedView, TurnView, readable};
 
 /// What a fork made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,11 +28,31 @@ pub struct WorktreeView {
     /// What the checkpoint had skipped, so it is missing here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedView>,
+    /// The commit that HEAD is detached at, where it is a worktree of git's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<String>,
+    /// Why it is none, where that was asked for and failed; the folder itself is whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_problem: Option<String>,
     /// The first checkpoint there.
     pub checkpoint: Option<CheckpointId>,
     /// Why it could not become a workspace of its own, if that failed; the folder itself is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// What came of laying a checkpoint out in another folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CheckoutOutcome {
+    pub checkpoint: CheckpointView,
+    #[serde(serialize_with = "readable")]
+    pub path: PathBuf,
+    /// Whether everything reads back as it was captured.
+    pub verified: bool,
+    /// What the checkpoint had left out: it is not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedView>,
+    pub operation: Option<OperationView>,
 }
 
 /// A session with another name.

@@ -49,7 +49,10 @@ pub struct ConversationOutcome {
     /// The command that continues there, word by word; `None` if the agent has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Vec<String>>,
-    /// The folder to run it in: the agent finds its session only there.
+    /// What to type to the running agent to go on there; none where it has no such command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume_inside: Option<String>,
+    /// The folder to do that in: the agent finds its session only there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The new transcript.

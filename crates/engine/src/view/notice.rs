@@ -6,7 +6,7 @@ use std::str::FromStr;
 use piton_model::{CheckpointId, Ending, OperationId, Rank, SessionId, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointView, GapView, OperationView, OriginView};
+use super::{CheckpointView, GapView, OperationView, OriginView, PathView};
 
 /// A position in a store's records: after the record with this number.
 ///
@@ -118,6 +118,14 @@ pub enum Notice {
     Named { checkpoint: CheckpointId, name: String },
     /// A checkpoint was annotated; an empty text removes the annotation.
     Annotated { checkpoint: CheckpointId, text: String },
+    /// The user accepted changes, so that an undo that does not name them leaves them, or took that back.
+    Accepted {
+        /// Where they are.
+        paths: Vec<PathView>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        taken_back: bool,
+        at: Timestamp,
+    },
     /// A session began, was heard of for the first time, or was branched off.
     SessionBegan {
         session: SessionId,

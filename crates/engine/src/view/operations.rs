@@ -29,6 +29,9 @@ pub struct PlanView {
     /// The operation that a redo takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
+    /// The operations after that one, where it takes all of them back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<OperationId>,
     /// The checkpoint whose state is restored; `None` for an undo.
     pub target: Option<CheckpointView>,
     /// Only these paths; all if empty.
@@ -347,6 +350,9 @@ pub struct OperationView {
     pub kind: OperationVerb,
     /// The checkpoint or operation it refers to.
     pub target: Option<String>,
+    /// The operations after that one, where it took all of them back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<OperationId>,
     /// A few words about what it took back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
@@ -386,6 +392,7 @@ impl From<&OperationRow> for OperationView {
             id: row.id.clone(),
             kind: row.verb,
             target: row.target.as_ref().map(|target| target.as_str().to_owned()),
+            also: row.also.clone(),
             about: row.about.clone(),
             taken_back: false,
             before: row.before.clone(),

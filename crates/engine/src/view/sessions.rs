@@ -103,6 +103,29 @@ pub struct TurnView {
     /// The operation that did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_by: Option<OperationId>,
+    /// How much of what it changed the user accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<AcceptedPart>,
+}
+
+/// How much of something is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AcceptedPart {
+    All,
+    Some,
+}
+
+/// Changes that the user accepted, or no longer accepts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AcceptedChanges {
+    /// Those that were not so before, each path once.
+    pub files: Vec<ChangedFile>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub taken_back: bool,
+    /// Everything that was meant is accepted already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub already: bool,
 }
 
 /// Why a turn's changes are not known, or not all of them.

@@ -59,7 +59,7 @@ fn a_fork_in_a_folder_of_its_own_is_none_of_this_ones_business() {
     let world = World::new();
     let claude = three_turns(&world);
     let folder = world.base().join("beside");
-    let options = ForkOptions { name: None, worktree: Some(folder.clone()) };
+    let options = ForkOptions { worktree: Some(folder.clone()), ..ForkOptions::default() };
     let forked = world.open().fork("t3", &options).unwrap().outcome.conversation.unwrap();
     let id = forked.agent_id.unwrap();
     let tell = |event: Event| {

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use piton_agents::claude_code::places::project_folder;
 use piton_engine::model::conversation::Began;
 use piton_engine::view::ForkOutcome;
-use piton_engine::{ForkError, ForkOptions, OpenError};
+use piton_engine::{ForkError, ForkOptions, LayoutError, OpenError, TargetError, WorktreeError};
 use piton_host::fail;
 use piton_testkit::{Claude, World, git, snapshot, three_turns};
 
 fn into(folder: &Path) -> ForkOptions {
-    ForkOptions { name: None, worktree: Some(folder.to_owned()) }
+    ForkOptions { worktree: Some(folder.to_owned()), ..ForkOptions::default() }
 }
 
 /// Where the agent keeps the transcripts of a folder.
@@ -28,7 +28,7 @@ fn a_fork_is_a_branch_and_everybody_stays_where_they_are() {
     let world = World::new();
     let claude = three_turns(&world);
     let (before, original) = (world.snapshot(), std::fs::read(claude.path()).unwrap());
-    let options = ForkOptions { name: Some("try two".into()), worktree: None };
+    let options = ForkOptions { name: Some("try two".into()), ..ForkOptions::default() };
     let forked = world.open().fork("t3", &options).unwrap();
     world.assert_is(&before);
     assert_eq!(std::fs::read(claude.path()).unwrap(), original);
@@ -57,10 +57,10 @@ fn a_fork_is_a_branch_and_everybody_stays_where_they_are() {
 fn a_fork_that_cannot_be_is_refused_with_its_reason_and_makes_nothing() {
     let world = World::new();
     let claude = three_turns(&world);
-    world.open().fork("t2", &ForkOptions { name: Some("taken".into()), worktree: None }).unwrap();
+    world.open().fork("t2", &ForkOptions { name: Some("taken".into()), ..ForkOptions::default() }).unwrap();
     let files = std::fs::read_dir(claude.folder()).unwrap().count();
     let refused = |target: &str, name: Option<&str>| {
-        let options = ForkOptions { name: name.map(str::to_owned), worktree: None };
+        let options = ForkOptions { name: name.map(str::to_owned), ..ForkOptions::default() };
         world.open().fork(target, &options).unwrap_err()
     };
     assert!(matches!(refused("t1", None), ForkError::NothingSaid(1)));
@@ -103,6 +103,12 @@ fn a_worktree_has_the_code_of_that_moment_and_the_agent_goes_on_there() {
     let sessions = workspace.sessions().unwrap().sessions;
     assert_eq!((sessions.len(), &sessions[0].agent_id), (1, &id));
     assert_eq!(sessions[0].origin.as_ref().unwrap().parent, claude.session());
+    // A turn that it shares with its parent is in the parent's store, which is said.
+    let Err(TargetError::InParent { turn: 1, parent, place }) = workspace.resolve("t1") else {
+        panic!("it is not here")
+    };
+    assert_eq!((parent, place), (claude.session(), Some(world.ws())));
+    assert!(matches!(workspace.resolve("t7"), Err(TargetError::NoTurn { .. })));
     drop(workspace);
     // And what becomes of the branch is known in both.
     world.open().rename_session(&id, "beside").unwrap();
@@ -138,11 +144,11 @@ fn an_empty_folder_is_taken_and_one_that_holds_something_or_is_in_the_way_is_not
     std::os::unix::fs::symlink(at("full"), at("link")).unwrap();
     for bad in ["full", "file", "dangling", "link", "ws", "ws/inside", ".", "none/inside", "home/inside", "x/.git/y"] {
         let error = world.open().fork("t3", &into(&at(bad))).unwrap_err();
-        assert!(matches!(error, ForkError::Worktree { .. }), "{bad}: {error}");
+        assert!(matches!(error, ForkError::Layout(LayoutError::Place { .. })), "{bad}: {error}");
     }
     git(world.base(), &["init", "-q", "--bare", "bare.git"]);
     let inside_git = world.open().fork("t3", &into(&at("bare.git/refs/fork"))).unwrap_err();
-    assert!(matches!(inside_git, ForkError::Open(OpenError::Git { .. })), "{inside_git}");
+    assert!(matches!(inside_git, ForkError::Layout(LayoutError::Open(OpenError::Git { .. }))), "{inside_git}");
     assert_eq!(std::fs::read_to_string(at("full/mine")).unwrap(), "mine");
     assert!(at("dangling").symlink_metadata().unwrap().is_symlink() && !at("nowhere").exists());
     assert_eq!(std::fs::read_dir(claude.folder()).unwrap().count(), files, "no branch was made");
@@ -187,4 +193,65 @@ fn a_crash_at_any_step_leaves_the_folder_whole_with_its_branch_or_nothing_of_eit
         world.assert_sound();
     }
     assert!(made > 0 && none > 5, "{made} made, {none} not");
+}
+
+/// A fork with a worktree of git's.
+fn with_git(folder: &Path) -> ForkOptions {
+    ForkOptions { git: true, ..into(folder) }
+}
+
+#[test]
+fn a_worktree_of_gits_is_detached_where_git_was_then_and_moves_no_reference() {
+    let world = World::new();
+    let repository = world.ws();
+    world.write("a.txt", "line\n").write(".gitignore", ".env\n").write(".env", "secret");
+    git(&repository, &["init", "-q", "-b", "main"]);
+    git(&repository, &["add", "a.txt", ".gitignore"]);
+    git(&repository, &["commit", "-q", "-m", "one"]);
+    let claude = Claude::new(&world, 1);
+    claude.edits("first", &["a.txt"], |world| {
+        world.write("a.txt", "first\n");
+    });
+    claude.talks("second");
+    let then = git(&repository, &["rev-parse", "HEAD"]);
+    git(&repository, &["commit", "-q", "-a", "-m", "two"]);
+    let references = git(&repository, &["for-each-ref"]);
+    let folder = world.base().join("two approaches");
+    let forked = world.open().fork("t2", &with_git(&folder)).unwrap();
+    let made = forked.worktree.unwrap();
+    assert_eq!((made.git.as_deref(), made.git_problem, made.problem), (Some(then.trim()), None, None));
+    assert_eq!(git(&folder, &["rev-parse", "HEAD"]), then);
+    assert_eq!(git(&folder, &["rev-parse", "--abbrev-ref", "HEAD"]), "HEAD\n");
+    assert_eq!(git(&folder, &["status", "--porcelain"]), " M a.txt\n");
+    assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "first\n");
+    assert_eq!(std::fs::read_to_string(folder.join(".env")).unwrap(), "secret");
+    assert_eq!(git(&repository, &["for-each-ref"]), references);
+    assert_eq!(git(&repository, &["rev-parse", "--abbrev-ref", "HEAD"]), "main\n");
+    assert!(git(&repository, &["worktree", "list"]).contains("two approaches"));
+    // A commit there is one of the repository's, and the worktree goes as any other.
+    git(&folder, &["commit", "-q", "-a", "-m", "there"]);
+    git(&repository, &["worktree", "remove", "--force", folder.to_str().unwrap()]);
+    assert!(!folder.exists());
+    let mut left = std::fs::read_dir(world.base()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(!left.any(|name| name.to_string_lossy().starts_with(".piton-")));
+    world.assert_sound();
+}
+
+#[test]
+fn where_git_cannot_have_a_worktree_nothing_is_made() {
+    let world = World::new();
+    let claude = three_turns(&world);
+    let files = std::fs::read_dir(claude.folder()).unwrap().count();
+    let folder = world.base().join("out");
+    let refused = |world: &World| world.open().fork("t3", &with_git(&folder)).unwrap_err();
+    assert!(matches!(refused(&world), ForkError::Git(WorktreeError::NoRepository(_))));
+    git(&world.ws(), &["init", "-q"]);
+    assert!(matches!(refused(&world), ForkError::Git(WorktreeError::NoCommit)));
+    git(&world.ws(), &["commit", "-q", "--allow-empty", "-m", "one"]);
+    git(&world.ws(), &["config", "core.bare", "true"]);
+    assert!(matches!(refused(&world), ForkError::Git(WorktreeError::Bare(_) | WorktreeError::NoRepository(_))));
+    git(&world.ws(), &["config", "core.bare", "false"]);
+    assert!(!folder.exists());
+    assert_eq!(std::fs::read_dir(claude.folder()).unwrap().count(), files, "no branch was made");
+    assert!(world.open().fork("t3", &with_git(&folder)).unwrap().worktree.unwrap().git.is_some());
 }

@@ -452,12 +452,43 @@ fn words_of_prompts_steps_names_notes_and_paths_are_found() {
     let session = agent.id();
     assert_eq!(find(&["login", "refactor"]), [format!("prompt {}:t1", session.short())]);
     assert_eq!(find(&["authentication"]).len(), 2);
+    // Parts of words, of any length.
+    assert_eq!(find(&["thentic"]).len(), 2);
+    assert_eq!(find(&["gi", "FACT"]), [format!("prompt {}:t1", session.short())]);
+    assert_eq!(find(&["LOG", "gi", "x"]), [""; 0]);
+    assert!(find(&["ö"])[0].starts_with("annotation ") && find(&["Ö", "isk"])[0].starts_with("annotation "));
     assert!(find(&["lunch"])[0].starts_with("name "));
     assert!(find(&["größte"])[0].starts_with("annotation "));
+    workspace.annotate("t1", "修复登录页面的错误").unwrap();
+    for words in [&["登录"][..], &["登录页面"], &["修", "错误"]] {
+        assert!(find(words)[0].starts_with("annotation "), "{words:?}");
+    }
+    assert!(find(&["登页"]).is_empty());
     for odd in ["\"", "*", "AND", "NEAR(", "a:b", "-", ""] {
         find(&[odd]);
     }
     assert!(find(&["nothing-like-it"]).is_empty());
+}
+
+#[test]
+fn an_index_that_an_earlier_piton_made_is_made_anew() {
+    let world = World::new();
+    let agent = Agent::new(&world, "s1");
+    agent.prompt("refactor everything");
+    let workspace = world.open();
+    let index = workspace.store_folder().join("words.db");
+    // What an earlier one had: whole words alone, and all of them up to a later record.
+    let old = rusqlite::Connection::open(&index).unwrap();
+    old.execute_batch(
+        "CREATE TABLE searched(generation INTEGER NOT NULL, seq INTEGER NOT NULL);
+         CREATE VIRTUAL TABLE words USING fts5(seq UNINDEXED, kind UNINDEXED, text);
+         INSERT INTO searched VALUES (1, 1)",
+    )
+    .unwrap();
+    drop(old);
+    assert_eq!(workspace.search(&["every".into(), "factor".into()], 10).unwrap().found.len(), 1);
+    // And kept from then on.
+    assert_eq!(world.open().search(&["fact".into()], 10).unwrap().found.len(), 1);
 }
 
 #[test]

@@ -60,7 +60,16 @@ fn what_was_brought_back_again_is_not_told() {
     world.redo();
     let said = told(&agent, "and on").unwrap();
     assert_eq!(files(&said), ["modified a", "created b", "deleted c"]);
-    assert_eq!(said.did.len(), 2, "the first undo, and the redo that took the second back: {:?}", said.did);
+    let [first, second, back] = &said.did[..] else { panic!("{:?}", said.did) };
+    assert!(first.starts_with("undid turn 2") && second.starts_with("undid turn 1"), "{:?}", said.did);
+    assert_eq!(back, "took that back");
+    agent.end_turn();
+    // A rewind that is taken back later is named by its moment and not by its id.
+    world.rewind("t1");
+    assert_eq!(told(&agent, "three").unwrap().did, ["rewound the files to before turn 1"]);
+    agent.end_turn();
+    world.redo();
+    assert_eq!(told(&agent, "four").unwrap().did, ["took back the rewind to before turn 1"]);
 }
 
 #[test]

@@ -3,8 +3,10 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod accept;
 mod carried_lines;
 mod moves;
+mod redo_to;
 mod undo;
 mod undo_faults;
 mod undo_property;

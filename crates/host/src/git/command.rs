@@ -117,6 +117,12 @@ impl Git {
         }
     }
 
+    /// The same in another folder.
+    #[must_use]
+    pub(crate) fn in_folder(&self, folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), ..self.clone() }
+    }
+
     /// Runs it and returns its output; an error if it did not succeed.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>, GitError> {
         self.run_with(arguments, &[])

@@ -1,9 +1,12 @@
 //! Failures of conversations, branches and summaries.
 
-use piton_engine::{BranchError, ConversationError, ForkError, OperationError, SummarizeError};
+use piton_engine::{
+    BranchError, CheckoutError, ConversationError, ForkError, LayoutError, OperationError, SummarizeError,
+    WorktreeError,
+};
 
 use super::Failure;
-use crate::call::{call, flag};
+use crate::call::{call, flag, without};
 use crate::code::Code;
 use crate::text;
 
@@ -70,20 +73,52 @@ impl From<ForkError> for Failure {
         let text = error.to_string();
         match error {
             ForkError::Name(error) => error.into(),
-            ForkError::Open(error) => error.into(),
             ForkError::NothingSaid(_) => Self::user(Code::NothingSaid, text)
                 .hint("start a new session of the agent")
                 .hint(text![flag("--worktree").asking("DIR"), " puts the code of that moment into a folder for it"]),
-            ForkError::Worktree { .. } => Self::user(Code::PathTaken, text).hint(text![
+            ForkError::Git(WorktreeError::Git(error)) => error.into(),
+            ForkError::Git(_) => Self::user(Code::NoRepository, text).hint(text![
+                "without ",
+                without("--git"),
+                " the folder has the files alone"
+            ]),
+            ForkError::Layout(LayoutError::Place { .. }) => Self::user(Code::PathTaken, text).hint(text![
                 "name a folder that is empty or does not exist yet, such as ",
                 flag("--worktree").arg("../two")
             ]),
+            ForkError::Layout(error) => error.into(),
             ForkError::Operation(error @ OperationError::Conversation(_)) => Self::user(Code::NoConversation, error)
                 .hint(text![call("log"), " lists the turns; a fork begins before one, or at its end: `t5.end`"]),
             ForkError::Operation(error @ OperationError::TooManyBranches(_)) => {
                 Self::too_many_branches(error.to_string())
             }
             ForkError::Operation(error) => error.into(),
+        }
+    }
+}
+
+impl From<LayoutError> for Failure {
+    fn from(error: LayoutError) -> Self {
+        match error {
+            LayoutError::Place { .. } => {
+                Self::user(Code::PathTaken, error).hint("name a folder that is empty or does not exist yet")
+            }
+            LayoutError::Open(error) => error.into(),
+            LayoutError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<CheckoutError> for Failure {
+    fn from(error: CheckoutError) -> Self {
+        let text = error.to_string();
+        match error {
+            CheckoutError::Layout(error) => error.into(),
+            CheckoutError::InWorkspace { .. } => Self::user(Code::InWorkspace, text)
+                .hint("name a folder outside of it")
+                .hint(text![flag("--inside"), " lays it out there all the same; the next capture finds its files"]),
+            CheckoutError::Target(error) => error.into(),
+            CheckoutError::Operation(error) => error.into(),
         }
     }
 }

@@ -37,17 +37,16 @@ impl Failure {
     }
 
     /// Edits that are not this session's stand in the way of a rewind that asks nobody; `taken` says which.
-    pub fn overwrites(taken: &str, command: &Call, redo: &Call, carries: Carry) -> Self {
+    pub fn overwrites(taking: &str, command: &Call, redo: &Call, carries: Carry) -> Self {
         let with = |flag: &str| command.clone().arg(flag);
-        let mut failure =
-            Self::user(Code::OverwritesOthers, format!("this would overwrite {taken}; nothing was changed"));
+        let mut failure = Self::user(Code::OverwritesOthers, format!("this would {taking}; nothing was changed"));
         if !carries.has_mine() {
             failure = failure.hint(text![with("--keep-mine"), " carries your own edits over"]);
         }
         if !carries.has_others() {
             failure = failure.hint(text![with("--only-session"), " carries those of other sessions over too"]);
         }
-        failure.hint(text![with("--yes"), " overwrites them; ", redo, " takes that back"])
+        failure.hint(text![with("--yes"), " goes on all the same; ", redo, " takes that back"])
     }
 
     /// No session is recorded, so none changed anything; `instead` is what can be done all the same.
@@ -219,6 +218,12 @@ impl From<ChosenError> for Failure {
                 undo().arg("--outside"),
                 " takes that back"
             ]),
+            ChosenError::Accepted { .. } => of(Code::NothingToUndo).hint(text![
+                undo().arg("t3"),
+                " takes a turn back all the same; ",
+                call("accept").arg("--take-back").arg("t3"),
+                " makes it like any other again"
+            ]),
             ChosenError::Nothing { undone: true, .. } => of(Code::NothingToUndo).hint(text![
                 call("ops"),
                 " lists what was taken back, and ",
@@ -268,9 +273,9 @@ fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
         ways.push(partial);
         return ways;
     }
-    let decide = text![with("--conflict").arg("theirs"), " brings back what was there before"];
+    let decide = text![with("--conflict").arg("before"), " brings back what was there before"];
     let others = text![
-        flag("--conflict").arg("ours"),
+        flag("--conflict").arg("now"),
         " keeps what is there now; ",
         flag("--conflict").arg("markers"),
         " writes both, where it is text"

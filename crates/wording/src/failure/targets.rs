@@ -1,7 +1,7 @@
 //! Failures of finding what is meant, and of reading it.
 
 use piton_engine::model::Target;
-use piton_engine::{AnnotateError, BlameError, DiffError, TargetError};
+use piton_engine::{AcceptError, AnnotateError, BlameError, DiffError, FileError, TargetError};
 
 use super::Failure;
 use crate::call::{call, flag, without};
@@ -46,6 +46,16 @@ impl From<TargetError> for Failure {
             TargetError::NoTurn { session, .. } => {
                 Self::user(Code::UnknownTurn, text).hint(text![log().of_session(&session), " lists its turns"])
             }
+            TargetError::InParent { turn, parent, place: Some(place) } => {
+                let target = format!("{}:t{turn}", parent.short());
+                let lays_out = call("checkout").arg(&target).asking("DIR").there(&place);
+                Self::user(Code::UnknownTurn, text)
+                    .hint(text![lays_out, " lays its files out in another folder"])
+                    .hint(text![call("show").arg(target).there(place), " shows it"])
+            }
+            TargetError::InParent { place: None, .. } => {
+                Self::user(Code::UnknownTurn, text).hint(text![log(), " lists what this store has"])
+            }
             TargetError::NoStep { .. } => {
                 Self::user(Code::UnknownStep, text).hint(text![log().arg("--steps"), " lists the steps of each turn"])
             }
@@ -58,6 +68,22 @@ impl From<TargetError> for Failure {
                 Self::user(Code::UnknownOperation, text).hint(text![call("ops"), " lists the operations"])
             }
             TargetError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AcceptError> for Failure {
+    fn from(error: AcceptError) -> Self {
+        let text = error.to_string();
+        match error {
+            AcceptError::Target(error) => error.into(),
+            AcceptError::Store(error) => error.into(),
+            AcceptError::Nothing => Self::user(Code::NothingToAccept, text)
+                .hint(text![call("changes"), " lists what the session changed"])
+                .hint(RELATIVE),
+            AcceptError::NotAccepted => {
+                Self::user(Code::NothingToAccept, text).hint(text![call("log"), " marks the turns that are accepted"])
+            }
         }
     }
 }
@@ -117,6 +143,26 @@ impl From<BlameError> for Failure {
             BlameError::NoSuchLine { .. } => {
                 Self::user(Code::NoSuchLine, text).hint(text!["without ", without("-L"), " all lines are shown"])
             }
+        }
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        let text = error.to_string();
+        let log = || call("log").arg("--files").arg("--path").asking("FILE");
+        match error {
+            FileError::Target(error) => error.into(),
+            FileError::Store(error) => error.into(),
+            FileError::Folder { checkpoint, .. } => Self::user(Code::NotAFile, text).hint(text![
+                call("checkout").arg(checkpoint.short()).asking("DIR"),
+                " lays out all files of that moment in another folder"
+            ]),
+            FileError::NotThen { .. } => {
+                Self::user(Code::NotThen, text).hint(text![log(), " says when it came and when it went"]).hint(RELATIVE)
+            }
+            FileError::NotCaptured { checkpoint, .. } => Self::user(Code::NotCaptured, text)
+                .hint(text![call("show").arg(checkpoint.short()), " lists what that checkpoint left out"]),
         }
     }
 }

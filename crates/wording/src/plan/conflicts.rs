@@ -14,8 +14,8 @@ use crate::text::{Style, Text};
 fn ways(can_be_decided: bool) -> Vec<(Flag, &'static str)> {
     let decide = |which: &str| flag("--conflict").arg(which);
     let decisions = [
-        (decide("ours"), "keeps what is there now"),
-        (decide("theirs"), "brings back what was there before"),
+        (decide("now"), "keeps what is there now"),
+        (decide("before"), "brings back what was there before"),
         (decide("markers"), "writes both into the file, where it is text"),
     ];
     let decisions = decisions.into_iter().filter(|_| can_be_decided);

@@ -2,6 +2,7 @@
 
 use piton_engine::view::{GitPlanView, HeadMoved};
 
+use crate::call::flag;
 use crate::escape::escape_path;
 use crate::lines::Lines;
 use crate::text;
@@ -15,7 +16,8 @@ pub fn say(out: &mut Lines, git: Option<&GitPlanView>, stays: Option<&str>, move
     }
     let Some(git) = git else {
         if let (Some(HeadMoved { was, is }), None) = (moved, stays) {
-            out.say(note(format!("git was at {was} then and is at {is} now; .git stays as it is")));
+            let said = format!("git was at {was} then and is at {is} now, and stays there; ");
+            out.say(note(text![said, "with ", flag("--git"), " a rewind moves it back"]));
         }
         return;
     };

@@ -63,8 +63,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         workspace.export_session(session.id.as_str(), &mut out)?;
         return out.flush().map_err(Failure::output);
     }
-    let name = args.output.clone().unwrap_or_else(|| format!("session-{}.piton", session.id.short()).into());
-    let place = exact(&surroundings.here.join(name))?;
+    let place = match &args.output {
+        Some(file) => exact(&surroundings.here.join(file))?,
+        None => outside(&surroundings).join(format!("session-{}.piton", session.id.short())),
+    };
     let exported = write_file(&workspace, session.id.as_str(), &place, args.force)?;
     let exported = SessionExported { ignored, filtered, unwatched, ..exported };
     console.print_done(&exported, |out, look| write(out, look, &exported, &place))?;
@@ -88,6 +90,16 @@ fn say_private(console: &mut Console, paths: &[PathView], which: &str) {
     });
 }
 
+/// Where an archive goes that has no place: here, or in the first folder around it that is in no workspace, where no
+/// checkpoint captures it.
+fn outside(surroundings: &Surroundings) -> PathBuf {
+    let here = surroundings.here.canonicalize().unwrap_or_else(|_| surroundings.here.clone());
+    let workspaces = surroundings.engine.workspaces();
+    let is_outside = |folder: &&Path| !workspaces.iter().any(|workspace| folder.starts_with(workspace));
+    let outside = here.ancestors().find(is_outside).map(Path::to_owned);
+    outside.unwrap_or(here)
+}
+
 /// The same place without `..` and links on the way, so that it can be seen whether it lies in the workspace.
 fn exact(place: &Path) -> Result<PathBuf, Failure> {
     let (Some(folder), Some(name)) = (place.parent(), place.file_name()) else {
@@ -101,7 +113,10 @@ fn exact(place: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn write_file(workspace: &Workspace, session: &str, place: &Path, force: bool) -> Result<SessionExported, Failure> {
-    let refused = |error: io::Error| Failure::user(Code::CannotWrite, format!("{}: {error}", escape_path(place)));
+    let refused = |error: io::Error| {
+        Failure::user(Code::CannotWrite, format!("{}: {error}", escape_path(place)))
+            .hint(text![flag("-o").asking("FILE"), " writes it elsewhere"])
+    };
     let taken = || Failure::user(Code::PathTaken, format!("{} is there already", escape_path(place)));
     let taken =
         || taken().hint(text![flag("-o").asking("FILE"), " takes another name, ", flag("--force"), " replaces it"]);

@@ -308,6 +308,9 @@ impl<'w> Past<'w> {
             OperationKind::Rewind { target, .. } => all.push(target.clone()),
             OperationKind::Redo { of, .. } | OperationKind::Recover { of } => {
                 all.extend(store.operation_row(of)?.map(|row| row.before));
+                for id in operation.kind.also() {
+                    all.extend(store.operation_row(id)?.map(|row| row.before));
+                }
             }
             OperationKind::Undo { changes } => {
                 for change in changes.iter().filter(|change| change.paths.iter().any(|one| path.is_within(one))) {
@@ -316,7 +319,7 @@ impl<'w> Past<'w> {
                 // Changes since the last checkpoint, which are taken back as well.
                 all.extend(store.checkpoint(&operation.before)?.and_then(|row| row.checkpoint.parent));
             }
-            OperationKind::Branch => {}
+            OperationKind::Branch | OperationKind::Checkout { .. } => {}
         }
         // What it left alone, where its result does not follow from there.
         all.push(operation.before.clone());

@@ -1,0 +1,113 @@
+//! `piton accept`: changes that are fine, which an undo leaves unless they are named.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use piton_engine::AcceptOptions;
+use piton_engine::model::Target;
+use piton_engine::model::target::{TurnPlace, split_session};
+use piton_engine::view::AcceptedChanges;
+use piton_wording::owners::Names;
+use piton_wording::{Code, Failure, call, text, words};
+
+use crate::args::Global;
+use crate::console::{Console, Look};
+use crate::environment::Surroundings;
+use crate::files;
+use crate::help::Example;
+use crate::paths::resolve;
+
+/// Accept changes: an undo that does not name them leaves them
+///
+/// What an agent did in the named turns, or to the named paths until now, is fine: `piton undo all` and `piton undo` of the
+/// last turn leave it, and `piton log` marks the turns. No file changes. `piton undo t3` still takes an accepted turn back,
+/// since you name it, and a rewind goes to its moment as before. `--take-back` makes them like any others again.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Turns or single tool calls, such as t3, t3.2 or kmzq:t3, or paths
+    ///
+    /// A path that looks like a turn is written as ./t3. With both, the changes of those turns to those paths are meant.
+    #[arg(value_name = "TURN|PATH", required = true, value_hint = clap::ValueHint::AnyPath)]
+    what: Vec<OsString>,
+    /// Only of this session: the beginning of its id, or its name
+    #[arg(long, value_name = "SESSION")]
+    session: Option<String>,
+    /// They are no longer accepted
+    #[arg(long)]
+    take_back: bool,
+}
+
+pub const EXAMPLES: [Example; 4] = [
+    Example::Call("accept t3", "turn 3 is fine"),
+    Example::Call("accept src/auth.ts docs", "and so is what agents did to these until now"),
+    Example::Call("undo all", "takes back the rest"),
+    Example::Call("accept --take-back t3", ""),
+];
+
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
+    let surroundings = Surroundings::read(global)?;
+    let mut workspace = surroundings.open(console)?;
+    let mut options =
+        AcceptOptions { session: args.session.clone(), take_back: args.take_back, ..AcceptOptions::default() };
+    for word in &args.what {
+        match place(word) {
+            Some((session, place)) => {
+                let other = session.as_ref().is_some_and(|it| options.session.as_ref().is_some_and(|one| one != it));
+                if other {
+                    let text = "the turns are of several sessions";
+                    return Err(Failure::user(Code::ArgumentsClash, text).hint("accept those of one session at a time"));
+                }
+                options.session = session.or(options.session);
+                options.places.push(place);
+            }
+            None => options.paths.push(resolve(workspace.path(), &surroundings.here, word)?),
+        }
+    }
+    let done = workspace.accept(&options)?;
+    let names = Names::of(&workspace.sessions()?.sessions);
+    console.print_done(&done, |out, look| write(out, look, &done, &names))?;
+    if !done.already {
+        let what = || args.what.iter();
+        let (verb, does) = match args.take_back {
+            true => (what().fold(call("accept"), |call, word| call.arg(word)), " accepts them again"),
+            false => (what().fold(call("accept").arg("--take-back"), |call, word| call.arg(word)), " takes that back"),
+        };
+        console.advise(text![verb, does]);
+    }
+    Ok(())
+}
+
+/// A turn, or a step of it.
+type TurnOrStep = (u32, Option<u32>);
+
+/// A turn or a step, with its session where that is named.
+fn place(word: &OsString) -> Option<(Option<String>, TurnOrStep)> {
+    let (session, place) = split_session(word.to_str()?);
+    let place = match place.parse() {
+        Ok(Target::Turn { turn, place: TurnPlace::Before }) => (turn, None),
+        Ok(Target::Turn { turn, place: TurnPlace::Step(step) }) => (turn, Some(step)),
+        _ => return None,
+    };
+    Some((session.map(str::to_owned), place))
+}
+
+fn write(out: &mut dyn Write, look: &Look, done: &AcceptedChanges, names: &Names) -> io::Result<()> {
+    if done.already {
+        return writeln!(out, "all of that is accepted already");
+    }
+    let count = words::plural(done.files.len() as u64, "file");
+    match done.taken_back {
+        true => writeln!(out, "no longer accepted: changes of {count}")?,
+        false => writeln!(out, "accepted: changes of {count}")?,
+    }
+    let shown = look.lines(files::ON_A_TERMINAL).min(done.files.len());
+    for file in &done.files[..shown] {
+        writeln!(
+            out,
+            "  {}  {}",
+            piton_wording::escape::escape_view(&file.path),
+            look.paint.dim(names.who(&file.owner))
+        )?;
+    }
+    files::write_rest(out, look, "  ", done.files.len() - shown)
+}
