@@ -223,7 +223,7 @@ mod tests {
     fn a_page_says_commands_as_they_are_typed_where_it_is_read() {
         let inside = Inside::new(SessionId::of("an agent", "s1"), Path::new("/w"));
         for (verb, _) in EXAMPLES {
-            let page = args::parse_inside(&[verb.into(), "--help".into()], &inside).err().unwrap().text();
+            let page = args::parse_inside(&[verb.into(), "--help".into()], &inside).err().unwrap().text(&inside);
             assert!(page.contains(&format!("Usage: /piton {verb}")), "{page}");
             assert!(page.contains(&format!("\n  /piton {verb}")), "{page}");
             let named = page.split("`piton ").skip(1).filter_map(|rest| rest.split([' ', '`']).next());

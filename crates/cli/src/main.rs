@@ -21,6 +21,7 @@ mod paint;
 mod patch;
 mod paths;
 mod progress;
+mod prose;
 mod report;
 mod settings;
 mod settle;

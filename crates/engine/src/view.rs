@@ -14,6 +14,7 @@ mod running;
 mod sessions;
 mod status;
 mod told;
+mod turn;
 mod verification;
 
 use std::path::{Path, PathBuf};
@@ -47,8 +48,9 @@ pub use sessions::{
     Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
     SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
 };
-pub use status::{FolderState, Initialized, Status, UnreadStore};
+pub use status::{FolderState, Initialized, RewoundView, Status, UnreadStore};
 pub use told::{LeftBehind, Told, ToldFile};
+pub use turn::{SinceTurn, SinceView, TurnDiff, TurnShown};
 pub use verification::{DamageView, Verification};
 
 /// A path: readable, and in base64 as well where it is not UTF-8.

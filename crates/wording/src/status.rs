@@ -2,12 +2,12 @@
 
 use std::fmt::Display;
 
-use piton_engine::view::{GapView, SessionView};
+use piton_engine::view::{GapView, RewoundView, SessionView};
 
 use crate::call::call;
 use crate::text::{Style, Text};
 use crate::words::{self, Now};
-use crate::{owners, text};
+use crate::{Titles, owners, text};
 
 /// What to do where captures have no room left.
 pub fn more_room(budget: u64) -> Text {
@@ -28,4 +28,12 @@ pub fn at_work(session: &SessionView, now: &Now) -> Text {
     let name = session.name.as_deref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
     let heard = words::age(session.last_at, now);
     text![&session.agent, " ", Text::new(Style::Id, session.id.short()), name, ", ", turn, ", heard ", heard]
+}
+
+/// Where a rewind that nothing followed went, from where, and the way back.
+pub fn rewound(rewound: &RewoundView, titles: &Titles, now: &Now) -> Text {
+    let operation = &rewound.operation;
+    let title = titles.title(operation);
+    let from = rewound.from.as_ref().map(|turn| text![", from ", turn]).unwrap_or_default();
+    text![title, from, ", ", words::age(operation.began_at, now), "; ", call("redo"), " goes back"]
 }

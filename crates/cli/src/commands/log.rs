@@ -3,9 +3,12 @@
 mod checkpoints;
 mod timeline;
 
+use std::path::Path;
+
 use piton_engine::model::{Target, Timestamp};
 use piton_engine::view::{Cursor, LogEntry, Timeline};
 use piton_engine::{LogOptions, TimelineOptions, Workspace};
+use piton_wording::escape::escape_path;
 use piton_wording::owners::Names;
 use piton_wording::{Code, Failure, Style, Text, Titles, call, flag, text, words};
 
@@ -98,7 +101,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if shown.total == 0 && is_whole && workspace.log(LogOptions { limit: Some(1) })?.total == 0 {
         console.advise(text!["nothing has been captured here yet; ", call("checkpoint"), " captures the workspace"]);
     } else if shown.total == 0 {
-        console.advise(text!["nothing to show; ", call("log").arg("--checkpoints"), " lists every checkpoint"]);
+        console.advise(args.nothing());
     }
     tell_rest(console, shown.older);
     surroundings.say_earlier_turns(console, &workspace);
@@ -152,5 +155,27 @@ pub fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
         Ok(Target::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
         _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
             .hint(text!["an age is a number and s, m, h or d, as in ", flag("--since").arg("10m")])),
+    }
+}
+
+impl Args {
+    /// What an empty log means: what was asked for did not happen.
+    fn nothing(&self) -> Text {
+        let all = call("log").arg("--checkpoints");
+        if self.before.is_some() {
+            return "nothing older".into();
+        }
+        let paths: Vec<_> = self.paths.paths.iter().map(|path| escape_path(Path::new(path))).collect();
+        let what = match &paths[..] {
+            [] if self.paths.paths_b64.is_empty() => "nothing happened".to_owned(),
+            [] => "nothing changed there".to_owned(),
+            paths => format!("nothing changed {}", paths.join(" or ")),
+        };
+        let session = self.session.as_deref().map(|session| format!(" in session {session}")).unwrap_or_default();
+        let since = self.since.as_deref().map(|age| format!(" in the last {age}")).unwrap_or_default();
+        if self.since.is_none() && self.session.is_none() && what == "nothing happened" {
+            return text!["no turn is recorded here yet; ", all, " lists every checkpoint"];
+        }
+        format!("{what}{session}{since}").into()
     }
 }

@@ -111,13 +111,13 @@ impl Command {
             Self::Redo(args) => args.settle_inside(),
             Self::Rules(args) => args.settle_inside(),
             Self::Diff(args) => args.settle_inside(),
+            Self::Show(args) => args.settle_inside(),
             Self::Checkpoint(_)
             | Self::Ops(_)
             | Self::Log(_)
             | Self::Sessions(_)
             | Self::Changes(_)
             | Self::Search(_)
-            | Self::Show(_)
             | Self::Annotate(_)
             | Self::Blame(_)
             | Self::Status(_) => Ok(()),
