@@ -24,13 +24,14 @@ use refused::{Explained, explain};
 /// Piton captures every file of a folder as a checkpoint, outside the folder and without touching its git history, and
 /// makes the folder equal to any checkpoint again. Every rewind begins with a capture, so it can always be taken back.
 #[derive(Debug, Parser)]
-#[command(name = "piton", version, arg_required_else_help = true, max_term_width = 100, after_help = BEGIN)]
+#[command(name = "piton", version, max_term_width = 100, after_help = BEGIN)]
 #[command(after_long_help = LONG)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
+    /// Where there is none, how things stand and what comes next is shown.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// What every command understands.
@@ -54,6 +55,11 @@ pub struct Global {
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     #[arg(hide_default_value = true, help_heading = "Everywhere", help = "Use colour: auto, always or never")]
     pub color: Color,
+    /// Write long output to the terminal itself, and not through a pager
+    ///
+    /// The pager is what PITON_PAGER says, else PAGER, else `less`; an empty one, or `cat`, is none.
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub no_pager: bool,
 }
 
 /// When to use colour.
@@ -69,27 +75,25 @@ const RUN: &str = "run";
 
 const BEGIN: &str = "\
 Begin:
-  piton demo                       see it work in a scratch folder, in ten seconds
-  piton checkpoint before-agent    capture this project
-  piton undo                       take back the agent's last turn, and keep what you did since
-  piton rewind before-agent        make it equal to that checkpoint again
-  piton redo                       take the undo or the rewind back
+  piton demo     see it work in a scratch folder, in ten seconds
+  piton setup    add piton to your agent
 
-`piton help COMMAND` says more about each command.";
+`piton` alone says where you stand; `piton help COMMAND` says more about each command.";
 
 const LONG: &str = "\
 Begin:
-  piton demo                       see it work in a scratch folder, in ten seconds
-  piton checkpoint before-agent    capture this project
-  piton undo                       take back the agent's last turn, and keep what you did since
-  piton rewind before-agent        make it equal to that checkpoint again
-  piton redo                       take the undo or the rewind back
+  piton demo               see it work in a scratch folder, in ten seconds
+  piton setup              add piton to your agent
+  piton checkpoint NAME    capture this project
+  piton undo               take back the agent's last turn, keep your own edits
+  piton rewind NAME        make it equal to that checkpoint again
+  piton redo               take the undo or the rewind back
 
 Targets, wherever a command takes one:
-  kmzq                the beginning of a checkpoint's id; ids have the letters k to z only
-  before-agent        a name, whole
-  t5, t5.2, t5.end    just before an agent's turn 5, just before its second tool call, after all of it
-  kmzq:t5             the same of another session than the last one; `piton sessions` lists them
+  t5, t5.2, t5.end    just before turn 5, before its second tool call, after it
+  kmzq:t5             the same of another session; `piton sessions` lists them
+  before-agent        a checkpoint's name, whole
+  kmzq                the beginning of its id, which has the letters k to z only
   10m, 2h, 3d         the last checkpoint that is at least that old
   start               the first checkpoint
   @                   the workspace as it is now (for `piton diff`)
@@ -97,10 +101,11 @@ Targets, wherever a command takes one:
 Exit codes:
   0  done
   1  not done, and you can do something about it: the hint says what
-  2  not done, and it is piton's own fault, or what it needs of its store is damaged
+  2  not done: piton's own fault, or what it needs of its store is damaged
 
 Environment:
-  PITON_HOME          where checkpoints are kept [default: piton in your data folder]
+  PITON_HOME          where checkpoints are [default: piton in your data folder]
+  PITON_PAGER, PAGER  what long output is read in [default: less]
   NO_COLOR            no colour
   CLICOLOR_FORCE      colour though the output is no terminal
 
@@ -118,7 +123,7 @@ pub struct Refused {
 /// Reads the process's arguments.
 pub fn read() -> Result<Cli, Refused> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    Ok(parse(in_terminal(), words)?.cli)
+    Ok(parse(help::grouped(in_terminal()), words)?.cli)
 }
 
 fn parse(command: clap::Command, words: Vec<OsString>) -> Result<Typed, Refused> {

@@ -103,7 +103,9 @@ impl Inside {
     /// # Errors
     /// Where something is for a terminal.
     pub fn settle(&mut self, cli: &mut Cli) -> Result<(), Failure> {
-        cli.command.settle_inside()?;
+        if let Some(command) = &mut cli.command {
+            command.settle_inside()?;
+        }
         self.chosen = cli.global.workspace.as_ref().filter(|chosen| **chosen != self.root).map(Into::into);
         cli.global.workspace.get_or_insert_with(|| self.root.clone());
         Ok(())
@@ -176,7 +178,8 @@ mod tests {
             // As few words as each takes.
             let typed = (1..=words.len()).find_map(|count| args::parse_inside(&words[..count], &inside).ok());
             let Some(mut typed) = typed else { continue };
-            let is_settled = typed.cli.command.settle_inside().is_ok();
+            let Some(given) = &mut typed.cli.command else { continue };
+            let is_settled = given.settle_inside().is_ok();
             assert_eq!(is_settled, effect(command.get_name()).is_some(), "{}", command.get_name());
         }
     }

@@ -6,6 +6,7 @@ mod branches;
 mod conversation;
 mod diff;
 mod git;
+mod glance;
 mod notice;
 mod operations;
 mod recovered;
@@ -35,6 +36,7 @@ pub use conversation::{Conversation, ConversationOutcome, ConversationPlanView, 
 pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
 pub use diff::{Diff, EntryView, FileChange, FileDiff};
 pub use git::{Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
+pub use glance::Glance;
 pub use notice::{BadCursor, Cursor, Notice, NumberedNotice, Since};
 pub(crate) use operations::Along;
 pub use operations::{
@@ -46,11 +48,11 @@ pub use rules::{Accepted, HeldSetting, HeldView, Waiting};
 pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{
     Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
-    SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
+    SessionView, Sessions, StepView, Timeline, TurnView, Undone, Unknown, UnknownTurn,
 };
 pub use status::{FolderState, Initialized, RewoundView, Status, UnreadStore};
 pub use told::{LeftBehind, Told, ToldFile};
-pub use turn::{SinceTurn, SinceView, TurnDiff, TurnShown};
+pub use turn::{Offered, SinceTurn, SinceView, TurnDiff, TurnShown};
 pub use verification::{DamageView, Verification};
 
 /// A path: readable, and in base64 as well where it is not UTF-8.

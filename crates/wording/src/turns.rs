@@ -2,7 +2,7 @@
 
 use piton_engine::model::Ending;
 use piton_engine::model::short::one_line;
-use piton_engine::view::{SinceTurn, SinceView, StepView, TurnShown, TurnView};
+use piton_engine::view::{SinceTurn, SinceView, StepView, TurnShown, TurnView, Undone};
 
 use crate::text::{Style, Text};
 use crate::{Titles, text, words};
@@ -18,7 +18,7 @@ pub fn prompt(text: Option<&str>) -> Text {
     }
 }
 
-/// How a turn ended, where that is worth a word, and whether it is a future turn.
+/// How a turn ended, where that is worth a word, whether it was taken back, compacted or is a future turn.
 pub fn remark(turn: &TurnView, is_running: bool) -> Text {
     let ending = match turn.ending {
         _ if is_running => Text::new(Style::Good, "running"),
@@ -26,11 +26,15 @@ pub fn remark(turn: &TurnView, is_running: bool) -> Text {
         Some(Ending::Interrupted) => Text::new(Style::Warn, "interrupted"),
         _ => Text::default(),
     };
-    if !turn.future {
-        return ending;
-    }
-    let comma = if ending.is_empty() { "" } else { ", " };
-    ending.and(Style::Dim, format!("{comma}future"))
+    let undone = match turn.undone {
+        Some(Undone::Whole) => Text::new(Style::Warn, "taken back"),
+        Some(Undone::Partly) => Text::new(Style::Warn, "partly taken back"),
+        None => Text::default(),
+    };
+    let compacted = if turn.compacted { Text::new(Style::Dim, "compacted") } else { Text::default() };
+    let future = if turn.future { Text::new(Style::Dim, "future") } else { Text::default() };
+    let parts = [ending, undone, compacted, future].into_iter().filter(|part| !part.is_empty());
+    Text::join(parts, ", ")
 }
 
 /// How a step ended, where that is worth a word, and whether a subagent made it.

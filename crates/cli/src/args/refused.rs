@@ -93,8 +93,12 @@ impl Asked<'_> {
                 } else {
                     format!("for {of}")
                 };
-                wrong(format!("`{value}` is nothing {of}; it takes {}", listed(&valid, "or")))
-                    .hints(did_you_mean(&near))
+                // A long list says less than the one that was meant.
+                let takes = match near.is_empty() || valid.len() <= FEW {
+                    true => format!("; it takes {}", listed(&valid, "or")),
+                    false => String::new(),
+                };
+                wrong(format!("`{value}` is nothing {of}{takes}")).hints(did_you_mean(&near))
             }
             ErrorKind::ValueValidation => {
                 let (of, value) = (bare(&self.string(ContextKind::InvalidArg)), self.string(ContextKind::InvalidValue));
@@ -163,6 +167,9 @@ impl Asked<'_> {
         }
     }
 }
+
+/// So many possible values are read at a glance.
+const FEW: usize = 6;
 
 /// `<TARGET>` and `[KEY]` without their marks.
 fn bare(argument: &str) -> String {

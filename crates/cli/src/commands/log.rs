@@ -16,6 +16,7 @@ use crate::args::Global;
 use crate::console::Console;
 use crate::environment::Surroundings;
 use crate::help::Example;
+use crate::inside::Inside;
 use crate::paths::PathArgs;
 use crate::titles;
 
@@ -27,7 +28,9 @@ pub use timeline::write;
 /// A line for each turn of an agent: what to type to rewind to the moment before it (`t3`, or `kmzq:t3` for a session
 /// that is not the last one), when it was, the prompt, and how many paths it created (+), modified (~) and deleted (-).
 /// Beneath it: what you changed yourself, what may be yours or the agent's (unsure), and what could not be captured (gap).
-/// `*` marks the checkpoints that were made by hand, `↺` rewinds, `↶` undos and `↻` redos.
+/// `*` marks the checkpoints that were made by hand, `↺` rewinds, `↶` undos and `↻` redos. At the end of its line a turn says whether
+/// it runs, failed or was interrupted, whether it was taken back, and where the agent compacted its conversation; `note` is what you
+/// noted on it. `piton show t3` has the whole prompt.
 ///
 /// Turns after the point that a rewind of the conversation went to are future turns: they are left out, and counted at the end.
 /// `--future` shows them, marked; `piton redo` goes back to them.
@@ -50,9 +53,12 @@ pub struct Args {
     /// Show future turns too: those after the point that a rewind of the conversation went to
     #[arg(long, conflicts_with = "checkpoints")]
     future: bool,
-    /// At most so many
+    /// At most so many [default: the newest 20 where nothing else narrows it down; all into a file or pipe]
     #[arg(short = 'n', long = "limit", value_name = "N")]
     limit: Option<u64>,
+    /// Show everything, also on a terminal
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
     /// Go on where a page ended: the `next` of its --json
     #[arg(long, value_name = "CURSOR", conflicts_with = "checkpoints")]
     before: Option<Cursor>,
@@ -61,8 +67,9 @@ pub struct Args {
     checkpoints: bool,
 }
 
-pub const EXAMPLES: [Example; 7] = [
+pub const EXAMPLES: [Example; 8] = [
     Example::Call("log", ""),
+    Example::Call("log --all", "not only the newest 20"),
     Example::Call("log --steps -n 3", "the last three entries, tool by tool"),
     Example::Call("log --files --path src/auth.ts", "who changed it, and when"),
     Example::Call("log --since 2h", ""),
@@ -70,6 +77,9 @@ pub const EXAMPLES: [Example; 7] = [
     Example::Shell("piton log -n 50 --json | jq -r .next", "the cursor of the next page, for --before"),
     Example::Shell("piton log --checkpoints --json | jq -r '.checkpoints[].id'", ""),
 ];
+
+/// As many entries are enough to see what happened last.
+const NEWEST: u64 = 20;
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;
@@ -81,8 +91,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         Some(typed) => Some(workspace.session_meant(Some(typed), typed)?.session.id),
         None => None,
     };
+    // Whoever narrows it down wants all of that; and a file or a pipe gets all of everything.
+    let is_narrowed = args.session.is_some() || args.since.is_some() || !args.paths.paths.is_empty();
+    let is_read = !console.is_json() && (console.look.terminal || Inside::of_process().is_some());
+    let usual = (is_read && !args.all && !is_narrowed).then_some(NEWEST);
     let options = TimelineOptions {
-        limit: args.limit,
+        limit: args.limit.or(usual),
         before: args.before.clone(),
         session,
         paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
@@ -103,7 +117,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     } else if shown.total == 0 {
         console.advise(args.nothing());
     }
-    tell_rest(console, shown.older);
+    if shown.older > 0 && args.limit.is_none() {
+        let (rest, more) = (words::grouped(shown.older), call("log").arg("-n").arg((5 * NEWEST).to_string()));
+        let text =
+            text![rest, " older: ", more, ", ", call("log").arg("--all"), ", ", call("log").with("--since", "2h")];
+        console.advise(text.in_style(Style::Dim));
+    } else {
+        tell_rest(console, shown.older);
+    }
     surroundings.say_earlier_turns(console, &workspace);
     if shown.future > 0 && !args.future {
         let text = text![words::plural(shown.future, "future turn"), ": ", call("log").arg("--future")];

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use piton_engine::view::{FolderState, Status};
+use piton_engine::view::{FolderState, Glance, Status};
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::owners::Names;
 use piton_wording::{Failure, Titles, agreement, call, owners, skipped, status, text, turns, warning, words};
@@ -23,10 +23,20 @@ use crate::{files, hook, settings, titles};
 /// and their gaps, what a capture leaves out, and how much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not, or if nothing can be
 /// captured now.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// One line for a shell's prompt or a status line, from the store alone; nothing where there is no workspace
+    #[arg(long)]
+    short: bool,
+}
 
-pub const EXAMPLES: [Example; 2] =
-    [Example::Call("status", ""), Example::Shell("piton status --json | jq .changes", "")];
+pub const EXAMPLES: [Example; 3] = [
+    Example::Call("status", ""),
+    Example::Call(
+        "status --short",
+        "`t5 +1 ~2 running`: for a prompt, starship, a status line (`piton setup --status-line`)",
+    ),
+    Example::Shell("piton status --json | jq .changes", ""),
+];
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -38,7 +48,10 @@ struct Shown<'a> {
     warnings: &'a [String],
 }
 
-pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
+    if args.short {
+        return short(global, console);
+    }
     let workspace = Surroundings::read(global)?.open_for_rules(console)?;
     let progress = workspace.progress();
     let status = with_progress(console, &progress, "Looking", || workspace.status())?;
@@ -70,6 +83,21 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
         _ => console.advise(text![call("doctor"), " looks for the reason; the next capture that works ends it"]),
     }
     Ok(ExitCode::from(1))
+}
+
+/// The line for a prompt. It is shown all the time, so whatever is wrong is no reason to say more than that.
+fn short(global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
+    let Some(glance) = glance(global) else { return Ok(ExitCode::SUCCESS) };
+    console.print(&glance, |out, look| {
+        let text = status::short(&glance);
+        if text.is_empty() { Ok(()) } else { writeln!(out, "{}", look.text(text)) }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How the workspace that is meant stands, from its store alone; none where there is none.
+pub fn glance(global: &Global) -> Option<Glance> {
+    Surroundings::at_a_glance(global).ok()?.glance().ok()
 }
 
 fn write(out: &mut dyn Write, look: &Look, status: &Status, titles: &Titles) -> io::Result<()> {

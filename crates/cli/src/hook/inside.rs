@@ -90,6 +90,9 @@ fn understood(typed: &str, session: &SessionId, root: &Path) -> Result<(Vec<OsSt
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     let mut place = Inside::new(session.clone(), root);
     let mut typed = args::parse_inside(&words, &place).map_err(|mut refused| (refused.text(&place), "nothing"))?;
+    if typed.verb.is_empty() {
+        return Err((HELP.to_owned(), "help"));
+    }
     if inside::effect(&typed.verb).is_none() {
         return Err(not_here(&typed.verb));
     }

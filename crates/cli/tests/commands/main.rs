@@ -6,6 +6,7 @@
 mod archive;
 mod blame;
 mod branches;
+mod completions;
 mod config;
 mod conversation;
 mod doctor;
@@ -13,6 +14,8 @@ mod every_command;
 mod export;
 mod mistakes;
 mod not_done;
+mod pages;
+mod reading;
 mod rewind_scope;
 mod rules;
 mod run;

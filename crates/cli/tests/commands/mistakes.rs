@@ -111,3 +111,14 @@ fn an_empty_answer_is_true_of_what_was_asked() {
     }
     check(&scene, &["diff", "t1", "t2", "t2.end"], &["`t2.end` is a third moment, and a diff is between two"]);
 }
+
+#[test]
+fn a_large_file_is_named_in_the_checkpoint_in_which_it_came_and_not_again() {
+    let scene = scene();
+    let file = std::fs::File::create(scene.world.path("model.bin")).unwrap();
+    file.set_len((100 << 20) + 1).unwrap();
+    let said = both(&scene.run(&["checkpoint"]));
+    assert!(said.contains("note: model.bin has 100.0 MiB, and every changed version of it takes room"), "{said}");
+    scene.world.write("b.txt", "1");
+    assert!(!both(&scene.run(&["checkpoint"])).contains("model.bin"));
+}

@@ -62,7 +62,7 @@ impl History {
     }
 
     /// The last turn of the session where the user is.
-    fn last_turn_here(&self) -> Result<Option<TurnRow>, StoreError> {
+    pub(crate) fn last_turn_here(&self) -> Result<Option<TurnRow>, StoreError> {
         let Some(here) = self.here()? else { return Ok(None) };
         let lineage = self.lineage(&here)?;
         self.turn_in(&lineage, self.last_turn_in(&lineage)?)

@@ -1,12 +1,11 @@
 //! One turn, or one step of it: what it changed, with contents.
 
 use piton_model::SessionId;
-use piton_model::diff::Counts;
+use piton_model::diff::{ChangeKind, Counts};
 use piton_model::ownership::Owner;
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointView, Diff, FileDiff, OperationView, TurnView};
-use crate::history::together::counts;
+use super::{CheckpointView, Diff, FileDiff, OperationView, SessionView, TurnView};
 
 /// A turn, or one step of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,7 +52,7 @@ impl TurnShown {
         Diff {
             from: self.before.clone(),
             to: self.after.clone(),
-            changes: counts(sure.iter().map(|one| one.file.change.kind)),
+            changes: counted(&sure),
             files: sure.into_iter().map(|one| one.file.clone()).collect(),
             not_compared: Vec::new(),
             unreadable: Vec::new(),
@@ -70,6 +69,11 @@ impl TurnShown {
             None => self.turn.target.clone(),
         }
     }
+}
+
+fn counted(diffs: &[&TurnDiff]) -> Counts {
+    let of = |kind| diffs.iter().filter(|one| one.file.change.kind == kind).count() as u64;
+    Counts { created: of(ChangeKind::Created), modified: of(ChangeKind::Modified), deleted: of(ChangeKind::Deleted) }
 }
 
 /// The moment since which changes are shown where nobody names one: when the last turn began, or the rewind that came after it.
@@ -92,4 +96,17 @@ pub struct SinceTurn {
     pub session: SessionId,
     pub number: u32,
     pub prompt: Option<String>,
+}
+
+/// What a shell offers to complete a target, a session or an operation with.
+#[derive(Clone, Debug)]
+pub struct Offered {
+    /// The newest first.
+    pub turns: Vec<SinceTurn>,
+    /// Of the turn that is typed: number and summary.
+    pub steps: Vec<(u32, String)>,
+    /// Names of checkpoints, each with what is noted on it.
+    pub names: Vec<(String, String)>,
+    pub sessions: Vec<SessionView>,
+    pub operations: Vec<OperationView>,
 }
