@@ -29,12 +29,27 @@ pub trait Setup: Sync {
     /// Removes piton's hooks and whatever was added with them.
     fn remove(&self, text: &str) -> Result<String, BadSettings>;
 
+    /// Adds piton's line to the agent's status line, or updates it; none where the agent has no such thing.
+    fn put_status_line(&self, text: &str, program: &Path) -> Option<Result<StatusLine, BadSettings>>;
+
+    /// Removes piton's status line and whatever was added with it.
+    fn take_status_line(&self, text: &str) -> Result<String, BadSettings>;
+
     /// What a settings file contains of piton's.
     fn installed(&self, text: &str) -> Result<Installed, BadSettings>;
 
     /// The reports of a session that writes one file, for trying the hook: those before the file is written, and those
     /// after.
     fn rehearsal(&self, session: &str, folder: &Path, file: &Path) -> [Vec<String>; 2];
+}
+
+/// A settings file with piton's status line in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatusLine {
+    /// The file's new text.
+    Put(String),
+    /// The user has a status line, which is never replaced: its command, where it is one.
+    Users(Option<String>),
 }
 
 /// Where an agent's settings are, and what else piton puts next to them.
@@ -91,6 +106,8 @@ pub struct Installed {
     pub missing: Vec<&'static str>,
     /// Whether all hooks are disabled.
     pub disabled: bool,
+    /// Why the agent skips the whole file, though piton understands it.
+    pub skipped: Option<String>,
     /// Piton's environment variables that the file sets for every hook.
     pub variables: Vec<(String, String)>,
 }

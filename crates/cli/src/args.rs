@@ -1,5 +1,7 @@
 //! What every command understands, and what is done with arguments that none does.
 
+mod refused;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,26 +10,28 @@ use std::rc::Rc;
 use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser, ValueEnum, ValueHint};
 use piton_wording::escape::escape_line;
-use piton_wording::{Code, Failure, Style, Terminal, Text, call, text};
+use piton_wording::{Surface, Terminal};
 
 use crate::commands::Command;
 use crate::console::Console;
 use crate::help::{self, Page};
 use crate::inside::{self, Inside};
 use crate::report;
+use refused::{Explained, explain};
 
 /// Checkpoints and rewinds the folder that an AI coding agent works in.
 ///
 /// Piton captures every file of a folder as a checkpoint, outside the folder and without touching its git history, and
 /// makes the folder equal to any checkpoint again. Every rewind begins with a capture, so it can always be taken back.
 #[derive(Debug, Parser)]
-#[command(name = "piton", version, arg_required_else_help = true, max_term_width = 100, after_help = BEGIN)]
+#[command(name = "piton", version, max_term_width = 100, after_help = BEGIN)]
 #[command(after_long_help = LONG)]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
+    /// Where there is none, how things stand and what comes next is shown.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// What every command understands.
@@ -51,6 +55,11 @@ pub struct Global {
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     #[arg(hide_default_value = true, help_heading = "Everywhere", help = "Use colour: auto, always or never")]
     pub color: Color,
+    /// Write long output to the terminal itself, and not through a pager
+    ///
+    /// The pager is what PITON_PAGER says, else PAGER, else `less`; an empty one, or `cat`, is none.
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub no_pager: bool,
 }
 
 /// When to use colour.
@@ -61,29 +70,30 @@ pub enum Color {
     Never,
 }
 
+/// The command that runs another, whose words come after `--`.
+const RUN: &str = "run";
+
 const BEGIN: &str = "\
 Begin:
-  piton demo                       see it work in a scratch folder, in ten seconds
-  piton checkpoint before-agent    capture this project
-  piton undo                       take back the agent's last turn, and keep what you did since
-  piton rewind before-agent        make it equal to that checkpoint again
-  piton redo                       take the undo or the rewind back
+  piton demo     see it work in a scratch folder, in ten seconds
+  piton setup    add piton to your agent
 
-`piton help COMMAND` says more about each command.";
+`piton` alone says where you stand; `piton help COMMAND` says more about each command.";
 
 const LONG: &str = "\
 Begin:
-  piton demo                       see it work in a scratch folder, in ten seconds
-  piton checkpoint before-agent    capture this project
-  piton undo                       take back the agent's last turn, and keep what you did since
-  piton rewind before-agent        make it equal to that checkpoint again
-  piton redo                       take the undo or the rewind back
+  piton demo               see it work in a scratch folder, in ten seconds
+  piton setup              add piton to your agent
+  piton checkpoint NAME    capture this project
+  piton undo               take back the agent's last turn, keep your own edits
+  piton rewind NAME        make it equal to that checkpoint again
+  piton redo               take the undo or the rewind back
 
 Targets, wherever a command takes one:
-  kmzq                the beginning of a checkpoint's id; ids have the letters k to z only
-  before-agent        a name, whole
-  t5, t5.2, t5.end    just before an agent's turn 5, just before its second tool call, after all of it
-  kmzq:t5             the same of another session than the last one; `piton sessions` lists them
+  t5, t5.2, t5.end    just before turn 5, before its second tool call, after it
+  kmzq:t5             the same of another session; `piton sessions` lists them
+  before-agent        a checkpoint's name, whole
+  kmzq                the beginning of its id, which has the letters k to z only
   10m, 2h, 3d         the last checkpoint that is at least that old
   start               the first checkpoint
   @                   the workspace as it is now (for `piton diff`)
@@ -91,22 +101,39 @@ Targets, wherever a command takes one:
 Exit codes:
   0  done
   1  not done, and you can do something about it: the hint says what
-  2  not done, and it is piton's own fault, or what it needs of its store is damaged
+  2  not done: piton's own fault, or what it needs of its store is damaged
 
 Environment:
-  PITON_HOME          where checkpoints are kept [default: piton in your data folder]
+  PITON_HOME          where checkpoints are [default: piton in your data folder]
+  PITON_PAGER, PAGER  what long output is read in [default: less]
   NO_COLOR            no colour
   CLICOLOR_FORCE      colour though the output is no terminal
 
 `piton help COMMAND` says more about each command.";
 
-/// Arguments that are not understood, or that ask for help: clap has the words for both.
-pub struct Refused(clap::Error);
+/// Arguments that are not understood, or that ask for help.
+pub struct Refused {
+    error: clap::Error,
+    /// Everything that could have been meant.
+    command: Box<clap::Command>,
+    /// What was typed after the program's name.
+    words: Vec<OsString>,
+}
 
 /// Reads the process's arguments.
 pub fn read() -> Result<Cli, Refused> {
-    let matches = in_terminal().try_get_matches_from(std::env::args_os()).map_err(Refused)?;
-    Cli::from_arg_matches(&matches).map_err(Refused)
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    Ok(parse(help::grouped(in_terminal()), words)?.cli)
+}
+
+fn parse(command: clap::Command, words: Vec<OsString>) -> Result<Typed, Refused> {
+    let program = command.get_bin_name().unwrap_or("piton").to_owned();
+    let all = [OsString::from(program)].into_iter().chain(words.iter().cloned());
+    let parsed = command.clone().try_get_matches_from(all).and_then(|matches| {
+        let verb = matches.subcommand_name().unwrap_or_default().to_owned();
+        Ok(Typed { cli: Cli::from_arg_matches(&matches)?, verb })
+    });
+    parsed.map_err(|error| Refused { error, command: Box::new(command), words })
 }
 
 /// Every command, with its pages for a terminal.
@@ -124,11 +151,7 @@ pub struct Typed {
 /// Reads words that were typed to an agent after `/piton`.
 pub fn parse_inside(words: &[OsString], place: &Inside) -> Result<Typed, Refused> {
     let page = Page { program: inside::PROGRAM, has_shell: false, surface: place };
-    let command = help::command(page).term_width(INSIDE_WIDTH);
-    let words = [OsString::from(inside::PROGRAM)].into_iter().chain(words.iter().cloned());
-    let matches = command.try_get_matches_from(words).map_err(Refused)?;
-    let verb = matches.subcommand_name().unwrap_or_default().to_owned();
-    Ok(Typed { cli: Cli::from_arg_matches(&matches).map_err(Refused)?, verb })
+    parse(help::command(page).term_width(INSIDE_WIDTH), words.to_vec())
 }
 
 /// As wide is what an agent shows, as far as anybody knows.
@@ -145,35 +168,35 @@ pub fn print_help(command: &str) {
 
 impl Refused {
     /// Them, or the help, for somebody who is not at a terminal.
-    pub fn text(&self) -> String {
-        // Clap repeats what was typed as it was typed, so its words pass through the same sieve as all others.
-        let rendered = self.0.render().to_string();
-        rendered.trim_end().lines().map(escape_line).collect::<Vec<_>>().join("\n")
+    pub fn text(&mut self, surface: &dyn Surface) -> String {
+        if self.is_help() {
+            // Clap repeats what was typed as it was typed, so its words pass through the same sieve as all others.
+            let rendered = self.error.render().to_string();
+            return rendered.trim_end().lines().map(escape_line).collect::<Vec<_>>().join("\n");
+        }
+        let Explained { failure, usage } = explain(&self.error, &mut self.command, &self.words);
+        format!("{}\n{usage}", report::in_lines(&failure, surface))
+    }
+
+    fn is_help(&self) -> bool {
+        matches!(
+            self.error.kind(),
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        )
     }
 
     /// Shows them. Help is what was asked for; everything else is the user's to fix, which is exit code 1 here and 2 in
     /// clap.
-    pub fn show(self) -> ExitCode {
-        if matches!(self.0.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+    pub fn show(mut self) -> ExitCode {
+        if self.is_help() {
             // A closed pipe is no reason to say more.
-            let _ = self.0.print();
-            return ExitCode::SUCCESS;
+            let _ = self.error.print();
+            let is_asked_for = self.error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+            return if is_asked_for { ExitCode::SUCCESS } else { ExitCode::from(1) };
         }
-        if self.0.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            let _ = self.0.print();
-            return ExitCode::from(1);
-        }
-        let is_json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
-        let text = self.text();
-        let mut lines = text.lines();
-        let message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let is_json = self.words.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
+        let Explained { failure, usage } = explain(&self.error, &mut self.command, &self.words);
         let mut console = Console::new(is_json, Color::Auto, Rc::new(Terminal::default()));
-        console.say(Text::new(Style::Alarm, "error:").and(Style::Plain, format!(" {message}")));
-        lines.for_each(|line| console.say(line));
-        if is_json {
-            let failure = Failure::user(Code::Arguments, message).hint(text![call("help"), " lists what there is"]);
-            return report::print_document(&failure, &mut console);
-        }
-        ExitCode::from(1)
+        report::report_with(&failure, usage.as_str(), &mut console)
     }
 }

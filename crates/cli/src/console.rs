@@ -11,6 +11,7 @@ use piton_wording::{Failure, Span, Surface, Text, note};
 use serde::Serialize;
 
 use crate::args::Color;
+use crate::pager::Pager;
 use crate::paint::Paint;
 use crate::table::ShownText;
 use crate::zone;
@@ -75,13 +76,39 @@ impl Look {
 /// What the process prints to.
 pub struct Console {
     json: bool,
-    stdout: BufWriter<Stdout>,
+    stdout: Out,
+    /// Whether what is printed is to be read in a pager, once something is.
+    pages: bool,
+    /// What was said while the pager had the terminal.
+    said: Vec<u8>,
     /// How stdout wants its text.
     pub look: Look,
     /// How stderr wants its text.
     pub talk: Look,
     /// Whether what stdout should have got is given up.
     is_given_up: bool,
+}
+
+/// Where what is printed goes.
+enum Out {
+    Stdout(BufWriter<Stdout>),
+    Pager(Pager),
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::Pager(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::Pager(out) => out.flush(),
+        }
+    }
 }
 
 /// Contents end before the last columns do.
@@ -110,7 +137,21 @@ impl Console {
             now,
             surface,
         };
-        Self { json, stdout: BufWriter::new(stdout), look, talk, is_given_up: false }
+        let stdout = Out::Stdout(BufWriter::new(stdout));
+        Self { json, stdout, pages: false, said: Vec::new(), look, talk, is_given_up: false }
+    }
+
+    /// Lets what is printed be read in a pager, where it goes to a terminal.
+    pub fn page(&mut self) {
+        self.pages = self.look.terminal && !self.json;
+    }
+
+    /// Waits until the user has read what is in the pager, and says what there was to say meanwhile.
+    pub fn finish(self) {
+        if let Out::Pager(pager) = self.stdout {
+            pager.wait();
+            let _ = io::stderr().write_all(&self.said);
+        }
     }
 
     /// Whether one JSON document is wanted.
@@ -159,6 +200,12 @@ impl Console {
         text: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>,
     ) -> Result<io::Result<()>, Failure> {
         if !self.json {
+            if std::mem::take(&mut self.pages)
+                && let Some(pager) = Pager::start()
+            {
+                let _ = self.stdout.flush();
+                self.stdout = Out::Pager(pager);
+            }
             return Ok(text(&mut self.stdout, &self.look));
         }
         let document = serde_json::to_string(value)
@@ -168,9 +215,8 @@ impl Console {
 
     /// Says something about the work, such as what to do next. Nobody may be listening, which is no failure.
     pub fn say(&mut self, text: impl Into<Text>) {
-        // What is printed already comes first where both streams are one terminal.
-        let _ = self.stdout.flush();
-        let _ = writeln!(io::stderr(), "{}", self.talk.text(text));
+        let line = self.talk.text(text);
+        self.say_with(|out, _| writeln!(out, "{line}"));
     }
 
     /// Says something that only a person at this command would want to read, not a program that reads JSON.
@@ -182,8 +228,12 @@ impl Console {
 
     /// Says several lines.
     pub fn say_with(&mut self, text: impl FnOnce(&mut dyn Write, &Look) -> io::Result<()>) {
+        // What is printed already comes first where both streams are one terminal.
         let _ = self.stdout.flush();
-        let _ = text(&mut io::stderr().lock(), &self.talk);
+        let _ = match self.stdout {
+            Out::Stdout(_) => text(&mut io::stderr().lock(), &self.talk),
+            Out::Pager(_) => text(&mut self.said, &self.talk),
+        };
     }
 
     /// Whether a person is there to be asked.

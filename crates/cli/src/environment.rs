@@ -102,6 +102,16 @@ impl Surroundings {
         Ok(workspace)
     }
 
+    /// The workspace that is meant as its store says, with nothing ended, recorded or said: for what is shown all the time.
+    pub fn at_a_glance(global: &Global) -> Result<Workspace, Failure> {
+        let (engine, here) = (engine(None)?, current_folder()?);
+        let folder = match &global.workspace {
+            Some(folder) => here.join(folder),
+            None => engine.locate(&here)?,
+        };
+        Ok(engine.open_as_it_is(&folder)?)
+    }
+
     /// Says once which changed rules wait for the user's word.
     fn say_waiting(&self, console: &mut Console, workspace: &Workspace) {
         // What cannot be told is no reason to fail.

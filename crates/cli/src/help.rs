@@ -9,6 +9,7 @@ use piton_wording::{Call, Place, Surface, Text, text};
 
 use crate::args::Cli;
 use crate::commands::{EXAMPLES, diff};
+use crate::prose::wrapped;
 
 /// One line of a page's examples, with what it says of itself.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,57 @@ pub struct Page<'a> {
     pub has_shell: bool,
     pub surface: &'a dyn Surface,
 }
+
+/// What the page of all commands lists, in groups. A command that is in none of them is listed last.
+pub const GROUPS: [(&str, &[&str]); 5] = [
+    ("Every day", &["undo", "rewind", "redo", "log", "show", "diff", "status", "checkpoint"]),
+    (
+        "Sessions and branches",
+        &["sessions", "changes", "conversation", "fork", "branch", "summarize", "export", "import"],
+    ),
+    ("Looking", &["search", "blame", "ops", "annotate", "watch"]),
+    ("Setting up", &["setup", "init", "config", "rules", "doctor", "run", "demo", "completions"]),
+    ("Plumbing", &["hook", "verify", "man"]),
+];
+
+/// The width of the page of all commands, where the terminal is not narrower.
+const PAGE: usize = 80;
+
+/// A command that is told about by its groups instead of one long list.
+pub fn grouped(command: Command) -> Command {
+    let is_listed = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    let others: Vec<&str> = command
+        .get_subcommands()
+        .filter(|one| !one.is_hide_set())
+        .map(Command::get_name)
+        .filter(|name| !is_listed(name))
+        .collect();
+    let groups = GROUPS.iter().copied().chain((!others.is_empty()).then_some(("Others", &others[..])));
+    let groups: Vec<String> = groups.map(|(title, names)| group(&command, title, names)).collect();
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}\n{{all-args}}{{after-help}}",
+        groups.join("\n")
+    );
+    let usage = format!("{} [OPTIONS] COMMAND", command.get_bin_name().unwrap_or("piton"));
+    command.help_template(template).override_usage(usage).mut_subcommands(|one| one.hide(true))
+}
+
+fn group(command: &Command, title: &str, names: &[&str]) -> String {
+    let mut out = format!("{title}:\n");
+    for name in names {
+        let about = command.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
+        let lines = wrapped(&about.unwrap_or_default(), PAGE - NAME - 4);
+        for (at, line) in lines.iter().enumerate() {
+            let name = if at == 0 { name } else { "" };
+            out += format!("  {name:<NAME$}  {line}").trim_end();
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// The width of the longest command.
+const NAME: usize = 12;
 
 /// Every command, with its pages.
 pub fn command(page: Page<'_>) -> Command {
@@ -87,4 +139,19 @@ fn list(examples: &[Example], page: Page<'_>) -> String {
     };
     let rows: String = rows.iter().map(row).collect();
     if rows.is_empty() { rows } else { format!("Examples:{rows}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = Cli::command();
+        let listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        for name in command.get_subcommands().filter(|one| !one.is_hide_set()).map(Command::get_name) {
+            assert_eq!(listed.iter().filter(|one| **one == name).count(), 1, "{name}");
+        }
+        assert!(listed.iter().all(|name| command.find_subcommand(name).is_some()), "{listed:?}");
+    }
 }

@@ -113,7 +113,9 @@ impl Inside {
     /// # Errors
     /// Where something is for a terminal.
     pub fn settle(&mut self, cli: &mut Cli) -> Result<(), Failure> {
-        cli.command.settle_inside()?;
+        if let Some(command) = &mut cli.command {
+            command.settle_inside()?;
+        }
         self.chosen = cli.global.workspace.as_ref().filter(|chosen| **chosen != self.root).map(Into::into);
         cli.global.workspace.get_or_insert_with(|| self.root.clone());
         Ok(())
@@ -186,7 +188,8 @@ mod tests {
             // As few words as each takes.
             let typed = (1..=words.len()).find_map(|count| args::parse_inside(&words[..count], &inside).ok());
             let Some(mut typed) = typed else { continue };
-            let is_settled = typed.cli.command.settle_inside().is_ok();
+            let Some(given) = &mut typed.cli.command else { continue };
+            let is_settled = given.settle_inside().is_ok();
             assert_eq!(is_settled, effect(command.get_name()).is_some(), "{}", command.get_name());
         }
     }
@@ -233,7 +236,7 @@ mod tests {
     fn a_page_says_commands_as_they_are_typed_where_it_is_read() {
         let inside = Inside::new(SessionId::of("an agent", "s1"), Path::new("/w"));
         for (verb, _) in EXAMPLES {
-            let page = args::parse_inside(&[verb.into(), "--help".into()], &inside).err().unwrap().text();
+            let page = args::parse_inside(&[verb.into(), "--help".into()], &inside).err().unwrap().text(&inside);
             assert!(page.contains(&format!("Usage: /piton {verb}")), "{page}");
             assert!(page.contains(&format!("\n  /piton {verb}")), "{page}");
             let named = page.split("`piton ").skip(1).filter_map(|rest| rest.split([' ', '`']).next());

@@ -17,10 +17,12 @@ mod hook;
 mod inside;
 mod operate;
 mod outcome;
+mod pager;
 mod paint;
 mod patch;
 mod paths;
 mod progress;
+mod prose;
 mod report;
 mod settings;
 mod settle;
@@ -66,7 +68,10 @@ fn main() -> ExitCode {
     let mut console = Console::new(cli.global.json, cli.global.color, surface);
     let run = || settled.and_then(|()| commands::run(cli, &mut console));
     let ran = catch_unwind(AssertUnwindSafe(run));
-    ran.unwrap_or_else(|_| Err(Failure::bug("piton stopped in the middle of its work")))
+    let code = ran
+        .unwrap_or_else(|_| Err(Failure::bug("piton stopped in the middle of its work")))
         .and_then(|code| console.flush().map(|()| code))
-        .unwrap_or_else(|failure| report::report(&failure, &mut console))
+        .unwrap_or_else(|failure| report::report(&failure, &mut console));
+    console.finish();
+    code
 }

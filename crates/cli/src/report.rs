@@ -9,11 +9,19 @@ use crate::console::Console;
 
 /// Says why a command was not done, and ends with the exit code for it.
 pub fn report(failure: &Failure, console: &mut Console) -> ExitCode {
+    report_with(failure, "", console)
+}
+
+/// The same, with a line after what happened.
+pub fn report_with(failure: &Failure, line: &str, console: &mut Console) -> ExitCode {
     match failure.code {
         Code::OutputClosed => return ExitCode::SUCCESS,
         Code::Declined => console.say("Nothing was changed."),
         _ => {
             console.say(Text::new(Style::Alarm, "error:").and(Style::Plain, format!(" {}", failure.message)));
+            if !line.is_empty() {
+                console.say(line);
+            }
             for hint in &failure.hints {
                 console.say(Text::new(Style::Id, "hint:").and(Style::Plain, " ").and_all(hint.clone()));
             }

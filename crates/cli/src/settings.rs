@@ -93,6 +93,14 @@ impl Found {
 const FOLDER: &str = ".piton";
 const FILE: &str = "config.toml";
 
+/// The text of one of the files; none where there is no such file.
+///
+/// # Errors
+/// Where it cannot be read, or is no file of settings.
+pub fn text_of(file: &SettingsFile) -> Result<Option<String>, Failure> {
+    read(file)
+}
+
 fn user_file() -> Option<PathBuf> {
     match std::env::var_os("PITON_CONFIG").filter(|place| !place.is_empty()) {
         Some(place) => std::path::absolute(&place).ok(),

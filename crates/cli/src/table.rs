@@ -52,6 +52,9 @@ impl Cell {
     }
 }
 
+/// Between two columns, where the first is too long.
+const GAP: usize = 2;
+
 /// A line of cells, each padded to its column. Nothing trails.
 pub fn line(cells: &[(Cell, usize)]) -> String {
     let mut out = String::new();
@@ -60,7 +63,9 @@ pub fn line(cells: &[(Cell, usize)]) -> String {
         if cell.width > 0 {
             out.extend(std::iter::repeat_n(' ', owed));
             out += &cell.painted;
-            owed = width.saturating_sub(cell.width);
+            // What is too long for its column pushes the next one away, and does not touch it.
+            let touches = *width > 0 && cell.width >= *width && !cell.painted.ends_with(' ');
+            owed = if touches { GAP } else { width.saturating_sub(cell.width) };
         } else {
             owed += width;
         }

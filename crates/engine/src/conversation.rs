@@ -153,7 +153,9 @@ impl History {
             };
             return Ok(Point { session, turn });
         }
-        let Some(row) = row else { return Err(TargetError::Unknown(text.to_owned()).into()) };
+        let Some(row) = row else {
+            return Err(TargetError::Unknown { target: text.to_owned(), near: Vec::new() }.into());
+        };
         let place = row.checkpoint.place.as_ref().ok_or(NoConversation::NoSession)?;
         // Where the user is has that moment too, if it is a branch that began after it.
         let here = self.here()?.map(|here| self.lineage(&here)).transpose()?;

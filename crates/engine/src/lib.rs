@@ -40,6 +40,7 @@ pub use history::blame::{BlameError, BlameOptions};
 pub use history::diff::{DiffError, DiffOptions};
 pub use history::file::{FileAt, FileError};
 pub use history::session_changes::ChangesOptions;
+pub use history::shown_turn::TurnOptions;
 pub use history::since::Watcher;
 pub use history::target::TargetError;
 pub use history::timeline::LogOptions;

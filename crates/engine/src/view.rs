@@ -7,6 +7,7 @@ mod conversation;
 mod diff;
 mod file;
 mod git;
+mod glance;
 mod notice;
 mod operations;
 mod recovered;
@@ -15,6 +16,7 @@ mod running;
 mod sessions;
 mod status;
 mod told;
+mod turn;
 mod verification;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +39,7 @@ pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
 pub use diff::{Diff, EntryView, FileChange, FileDiff};
 pub use file::{FileView, Files};
 pub use git::{Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
+pub use glance::Glance;
 pub use notice::{BadCursor, Cursor, Notice, NumberedNotice, Since};
 pub(crate) use operations::Along;
 pub use operations::{
@@ -48,10 +51,11 @@ pub use rules::{Accepted, HeldSetting, HeldView, Waiting};
 pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{
     AcceptedChanges, AcceptedPart, Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile,
-    SearchResult, SessionChanges, SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
+    SearchResult, SessionChanges, SessionView, Sessions, StepView, Timeline, TurnView, Undone, Unknown, UnknownTurn,
 };
-pub use status::{FolderState, Initialized, Status, UnreadStore};
+pub use status::{FolderState, Initialized, RewoundView, Status, UnreadStore};
 pub use told::{LeftBehind, Told, ToldFile};
+pub use turn::{Offered, SinceTurn, SinceView, TurnDiff, TurnShown};
 pub use verification::{DamageView, Verification};
 
 /// A path: readable, and in base64 as well where it is not UTF-8.

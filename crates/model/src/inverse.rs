@@ -292,7 +292,7 @@ impl Why {
             Self::Holds => "holds files that others put there",
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
             Self::Along => "goes along with what is asked for, and holds edits of others since",
-            Self::InTheWay => "stands where a folder of that moment must be, and is not asked for itself",
+            Self::InTheWay => "is no folder now, and what is asked for was in a folder there",
         }
     }
 }

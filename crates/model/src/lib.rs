@@ -17,6 +17,7 @@ pub mod id;
 pub mod inverse;
 pub mod merge;
 pub mod moves;
+pub mod near;
 pub mod needs;
 mod notebook;
 pub mod operation;

@@ -3,6 +3,7 @@
 //! Text in, values out: the command line finds the files and reads the variables. A file is accepted as a whole or not
 //! at all, so a half-understood file never takes effect.
 
+pub mod edit;
 mod mistake;
 mod values;
 
@@ -300,6 +301,12 @@ impl LayerSettings {
     pub fn protecting(self, protection: &Protection) -> Self {
         let Protection { automatic, size_limit, ignored_limit, time_budget, readers, writers } = protection.clone();
         Self { automatic, size_limit, ignored_limit, time_budget, readers, writers, ..self }
+    }
+
+    /// Whether both say the same of a key.
+    fn has_same(&self, other: &Self, key: Key) -> bool {
+        let show = |one: &Self| Settings::merged([one.clone()]).show(key);
+        show(self) == show(other)
     }
 
     /// Sets a key from the text of a variable, which is written as in a file but without quotes.

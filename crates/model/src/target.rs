@@ -94,6 +94,15 @@ pub fn check_name(name: &str) -> Result<(), BadTarget> {
     }
 }
 
+/// The place in a session that a text would mean if it were written as targets are: `5`, `T5`, `turn5` and `#5` are `t5`.
+pub fn meant_turn(text: &str) -> Option<String> {
+    let folded = text.trim().to_ascii_lowercase();
+    let number = ["turn", "t", ""].iter().find_map(|word| folded.strip_prefix(word))?;
+    let number = number.trim_start_matches([' ', '-', '_', '#']);
+    let meant = format!("t{number}");
+    (meant != text && matches!(meant.parse(), Ok(Target::Turn { .. }))).then_some(meant)
+}
+
 /// Splits off a leading session: `SESSION:t5`.
 pub fn split_session(text: &str) -> (Option<&str>, &str) {
     match text.split_once(':') {
@@ -186,6 +195,26 @@ mod tests {
         }
         assert_eq!(split_path(b"t5:caf\xe9"), Some(("t5", &b"caf\xe9"[..])));
         assert_eq!(split_path(b"caf\xe9:t5"), None);
+    }
+
+    #[test]
+    fn a_turn_that_is_written_otherwise_is_recognised() {
+        for (text, meant) in [
+            ("5", Some("t5")),
+            ("T5", Some("t5")),
+            ("turn5", Some("t5")),
+            ("Turn 5", Some("t5")),
+            ("turn-5.2", Some("t5.2")),
+            ("#5", Some("t5")),
+            ("t5.END", Some("t5.end")),
+            ("t5", None),
+            ("5x", None),
+            ("", None),
+            ("turn", None),
+            ("größe", None),
+        ] {
+            assert_eq!(meant_turn(text).as_deref(), meant, "{text}");
+        }
     }
 
     #[test]

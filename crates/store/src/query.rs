@@ -243,6 +243,14 @@ impl Reader {
         self.checkpoint_where("WHERE id = (SELECT checkpoint FROM names WHERE name = ?1)", [name])
     }
 
+    /// Every name of a checkpoint.
+    pub fn names(&self) -> Result<Vec<String>, StoreError> {
+        let db = self.db();
+        let mut query = db.prepare_cached("SELECT name FROM names ORDER BY seq DESC")?;
+        let names = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(names)
+    }
+
     /// Checkpoints whose ids begin with these letters, at most ten.
     pub fn with_prefix(&self, prefix: &str) -> Result<Vec<CheckpointRow>, StoreError> {
         // `{` follows `z`, the highest letter of an id.

@@ -77,7 +77,8 @@ impl Scene {
     /// Gives a program the environment of a command.
     pub fn surround(&self, program: &mut Command) {
         program.env_clear().current_dir(self.world.ws()).stdin(Stdio::null());
-        program.env("HOME", &self.home).env("PITON_HOME", &self.store);
+        // Nobody is there to turn pages.
+        program.env("HOME", &self.home).env("PITON_HOME", &self.store).env("PITON_PAGER", "");
         program.envs(self.environment.iter().map(|(name, value)| (name, value)));
     }
 

@@ -56,8 +56,9 @@ pub fn say_stays(out: &mut Lines, why: &str) {
 /// Where a conversation went, and how to go on with it from the folder `here`.
 pub fn say_outcome(out: &mut Lines, done: &ConversationOutcome, names: &Names, here: Option<&Path>) {
     out.say(match &done.session {
-        Some(session) if done.prompt.is_none() && done.resume.is_none() => {
-            format!("the conversation continues in session {}", names.session(session))
+        Some(session) if done.resume.is_none() => {
+            let session = names.session(session);
+            format!("the conversation continues in session {session}; piton knows no command that resumes this agent")
         }
         Some(session) => format!("the conversation continues in session {}:", names.session(session)),
         None => "the conversation starts over: start a new session of the agent".to_owned(),

@@ -6,6 +6,8 @@ mod operations;
 mod places;
 mod targets;
 
+pub use targets::did_you_mean;
+
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;

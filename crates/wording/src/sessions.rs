@@ -69,6 +69,18 @@ pub fn state(session: &SessionView, now: &Now) -> Text {
     }
 }
 
+/// The same without its ages, where there is little room; nothing for one that is neither at work nor anything else.
+pub fn short_state(session: &SessionView) -> Text {
+    let life = match session.ended_at {
+        None if session.live => Text::new(Style::Good, "at work"),
+        Some(_) => Text::new(Style::Dim, "ended"),
+        None => Text::default(),
+    };
+    let gaps = if session.gaps > 0 { Text::new(Style::Warn, plural(session.gaps, "gap")) } else { Text::default() };
+    let parts = [life, gaps, rank(session.rank)].into_iter().filter(|part| !part.is_empty());
+    Text::join(parts, ", ")
+}
+
 /// A session and what stands before it.
 #[derive(Clone, Debug)]
 pub struct TreeRow<'a> {

@@ -2,12 +2,12 @@
 
 use std::fmt::Display;
 
-use piton_engine::view::{GapView, SessionView};
+use piton_engine::view::{GapView, Glance, RewoundView, SessionView};
 
 use crate::call::call;
 use crate::text::{Style, Text};
 use crate::words::{self, Now};
-use crate::{owners, text};
+use crate::{Titles, owners, text, turns};
 
 /// What to do where captures have no room left.
 pub fn more_room(budget: u64) -> Text {
@@ -28,4 +28,63 @@ pub fn at_work(session: &SessionView, now: &Now) -> Text {
     let name = session.name.as_deref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
     let heard = words::age(session.last_at, now);
     text![&session.agent, " ", Text::new(Style::Id, session.id.short()), name, ", ", turn, ", heard ", heard]
+}
+
+/// Where a rewind that nothing followed went, from where, and the way back.
+pub fn rewound(rewound: &RewoundView, titles: &Titles, now: &Now) -> Text {
+    let operation = &rewound.operation;
+    let title = titles.title(operation);
+    let from = rewound.from.as_ref().map(|turn| text![", from ", turn]).unwrap_or_default();
+    text![title, from, ", ", words::age(operation.began_at, now), "; ", call("redo"), " goes back"]
+}
+
+/// The last turn, what it changed and how it stands, in a few words: `t5 +1 ~2 running`. Nothing before the first checkpoint.
+pub fn short(glance: &Glance) -> Text {
+    let mut parts = Vec::new();
+    if glance.not_captured.is_some() || glance.waiting > 0 {
+        parts.push(Text::new(Style::Alarm, "not protected"));
+    }
+    match (&glance.turn, glance.last_at) {
+        (Some(turn), _) => {
+            parts.push(Text::new(Style::Id, &turn.target));
+            let signs = words::signs(&turn.changes);
+            parts.extend((!turn.changes.is_empty()).then_some(signs));
+            let remark = turns::remark(turn, glance.running);
+            parts.extend((!remark.is_empty()).then_some(remark));
+        }
+        (None, Some(_)) => parts.push("captured".into()),
+        (None, None) => {}
+    }
+    if glance.rewound.is_some() {
+        parts.push(Text::new(Style::Warn, "rewound"));
+    } else if glance.operation.is_some() {
+        parts.push(Text::new(Style::Warn, "undone"));
+    }
+    Text::join(parts, " ")
+}
+
+/// Where somebody stands: the workspace, and the last thing that an agent was asked there.
+pub fn here(glance: &Glance, now: &Now) -> Vec<Text> {
+    let path = crate::escape::escape_path(&glance.path);
+    let captured = match glance.last_at {
+        Some(at) => format!("{}, the last {}", words::plural(glance.checkpoints, "checkpoint"), words::age(at, now)),
+        None => "nothing is captured yet".to_owned(),
+    };
+    let mut lines = vec![text![Text::new(Style::Bold, path), ": ", captured]];
+    if let Some(gap) = &glance.not_captured {
+        let why = owners::gap(gap, &[]);
+        lines.push(text![Text::new(Style::Alarm, "not protected:"), " the last event was not captured, ", why]);
+    }
+    if let (Some(turn), Some(session)) = (&glance.turn, &glance.session) {
+        let what = turns::named(turn.number, turn.prompt.as_deref());
+        let changes = match turn.unknown.is_some() && turn.changes.is_empty() {
+            true => "what it changed is not known".to_owned(),
+            false => words::changes(&turn.changes),
+        };
+        let session = text![&session.agent, " ", Text::new(Style::Id, session.id.short())];
+        let when = if glance.running { "running since " } else { "" };
+        let began = words::age(turn.at, now);
+        lines.push(text!["last turn: ", what, " of ", session, ", ", when, began, ": ", changes]);
+    }
+    lines
 }

@@ -173,6 +173,13 @@ fn beneath_turn(turn: &TurnView, is_running: bool, around: &Around, detail: Deta
         file_line(&names.who(&file.owner), style, file, evidence)
     };
     let mut below = Vec::new();
+    if turn.name.is_some() || turn.annotation.is_some() {
+        let name = Text::new(Style::Bold, turn.name.as_deref().unwrap_or_default());
+        let note = turn.annotation.as_deref().map(|note| one_line(note, usize::MAX)).unwrap_or_default();
+        let space = if turn.name.is_some() && !note.is_empty() { "  " } else { "" };
+        let text = name.and(Style::Plain, format!("{space}{note}"));
+        below.push(Below { label: Text::new(Style::Bold, "note"), text, ..Below::default() });
+    }
     if detail.steps {
         for step in &turn.steps {
             below.push(of_step(turn, step, is_running, names));

@@ -102,6 +102,16 @@ pub fn age(then: Timestamp, now: &Now) -> String {
     }
 }
 
+/// How long something took: `took 12 s`.
+pub fn lasted(ms: i64) -> String {
+    match ms.max(0) / 1000 {
+        0 => "took less than a second".to_owned(),
+        seconds @ 1..120 => format!("took {seconds} s"),
+        seconds @ 120..7200 => format!("took {} min", seconds / 60),
+        seconds => format!("took {} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
 /// `2m`, `3h`, `4d`: an age where there is little room.
 pub fn short_age(then: Timestamp, now: &Now) -> String {
     let seconds = (now.at.0 - then.0).div_euclid(1000);

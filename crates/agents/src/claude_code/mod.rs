@@ -12,6 +12,7 @@ pub mod places;
 mod rehearsal;
 pub mod said;
 pub mod settings;
+mod status_line;
 pub mod summary;
 pub mod survey;
 pub mod tools;
@@ -23,7 +24,7 @@ use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::event::{BadReport, Events, Reply, Report};
-use crate::setup::{BadSettings, Installed, SettingsFiles, Setup, Variable};
+use crate::setup::{BadSettings, Installed, SettingsFiles, Setup, StatusLine, Variable};
 use crate::transcript::{Copied, NewBranch, Said, Survey, TranscriptTurn, Transcripts, uuid};
 use settings::HookCommand;
 use summary::Summary;
@@ -176,6 +177,14 @@ impl Setup for SettingsFile {
 
     fn remove(&self, text: &str) -> Result<String, BadSettings> {
         settings::remove(text)
+    }
+
+    fn put_status_line(&self, text: &str, program: &Path) -> Option<Result<StatusLine, BadSettings>> {
+        Some(status_line::put(text, program))
+    }
+
+    fn take_status_line(&self, text: &str) -> Result<String, BadSettings> {
+        status_line::take(text)
     }
 
     fn installed(&self, text: &str) -> Result<Installed, BadSettings> {

@@ -131,7 +131,10 @@ pub fn installed(text: &str) -> Result<Installed, BadSettings> {
     let variables = set.iter().filter_map(|one| Some((one.name.as_str().to_owned(), one.value.as_string_lit()?)));
     let variables = variables.filter(|(name, _)| name.starts_with("PITON_"));
     let variables = variables.map(|(name, value)| (name, value.value.clone().into_owned())).collect();
-    Ok(Installed { hooks, missing, disabled, variables })
+    // Claude Code reads plain JSON: a comment makes it skip the whole file, hooks and all.
+    let plain = serde_json::from_str::<serde::de::IgnoredAny>(body);
+    let skipped = plain.err().map(|error| format!("it is no plain JSON, such as with a comment: {error}"));
+    Ok(Installed { hooks, missing, disabled, skipped, variables })
 }
 
 /// A byte order mark and the rest.

@@ -1,23 +1,27 @@
 //! `piton config`: the settings, and where each comes from.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
+use piton_engine::model::settings::edit::{EditError, with_key, without_key};
 use piton_engine::model::settings::{Key, Layer, Value};
 use piton_wording::escape::{escape, escape_path};
-use piton_wording::{Failure, agreement, note, text};
+use piton_wording::{Code, Failure, agreement, note, text};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
+use crate::agent_files;
 use crate::args::Global;
 use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::settings::{self, Found, SettingsFile};
 
-/// Show the settings and where each comes from
+/// Show the settings and where each comes from, or set one
 ///
 /// A setting comes from a variable, else from the workspace's `.piton/config.toml`, else from your own `config.toml`,
-/// else it is the default. This command writes nothing: to change a setting, edit one of the files.
+/// else it is the default. With a VALUE the setting is written to your own file, with --project to the workspace's; comments and
+/// everything else in the file stay as they are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = LONG)]
 pub struct Args {
@@ -25,6 +29,15 @@ pub struct Args {
     #[arg(value_name = "KEY", value_parser = PossibleValuesParser::new(Key::ALL.map(Key::name)))]
     #[arg(hide_possible_values = true)]
     key: Option<String>,
+    /// Set it to this; a list has commas between its entries
+    #[arg(value_name = "VALUE", requires = "key", allow_hyphen_values = true)]
+    value: Option<String>,
+    /// Take it out of the file, so that it is what it is without
+    #[arg(long, requires = "key", conflicts_with = "value")]
+    unset: bool,
+    /// Set or unset it in the workspace's file instead of your own
+    #[arg(long)]
+    project: bool,
     /// Print where the files are, whether or not they are there
     #[arg(long, conflicts_with = "key")]
     path: bool,
@@ -34,6 +47,9 @@ const EXAMPLES: &str = "\
 Examples:
   piton config
   piton config hook.time-budget
+  piton config hook.time-budget 20s
+  piton config tools.readers 'mcp__docs__*' --project
+  piton config hook.time-budget --unset
   $EDITOR \"$(piton config --path | head -n1)\"
 
 `piton help config` lists the keys.";
@@ -63,6 +79,9 @@ Keys, with their defaults as a file has them:
 Examples:
   piton config
   piton config hook.time-budget
+  piton config hook.time-budget 20s
+  piton config tools.readers 'mcp__docs__*' --project
+  piton config hook.time-budget --unset
   $EDITOR \"$(piton config --path | head -n1)\"
   PITON_CAPTURE_AUTOMATIC=false piton config
 
@@ -105,6 +124,9 @@ struct FileShown {
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let folder = Surroundings::read(global)?.folder()?;
+    if args.value.is_some() || args.unset {
+        return set(args, &folder, console);
+    }
     let found = settings::find(Some(&folder));
     let files = found.files.iter().map(|(file, exists)| FileShown {
         source: file.layer,
@@ -131,6 +153,70 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         [one] => write_plainly(out, &one.value),
         all => write(out, look, all, &found.files),
     })
+}
+
+/// What `piton config KEY VALUE --json` prints.
+#[derive(Serialize)]
+struct Set {
+    #[serde(flatten)]
+    now: Shown,
+    /// The file that was written.
+    written: String,
+    /// Whether it holds another value than before.
+    changed: bool,
+}
+
+/// Sets or unsets a key in one of the files.
+fn set(args: &Args, folder: &Path, console: &mut Console) -> Result<(), Failure> {
+    let named = args.key.as_deref().unwrap_or_default();
+    let Some(key) = Key::ALL.into_iter().find(|key| key.name() == named) else {
+        return Err(Failure::user(Code::BadSettings, format!("there is no setting `{named}`")));
+    };
+    let layer = if args.project { Layer::Workspace } else { Layer::User };
+    let place = settings::places(Some(folder)).into_iter().find(|file| file.layer == layer);
+    let Some(file) = place else {
+        return Err(Failure::user(Code::BadSettings, "there is no folder for your settings")
+            .hint("set HOME, or name a file in PITON_CONFIG"));
+    };
+    // What may be read is what may be written: of a workspace no symlink, and nothing that is no file.
+    let was = settings::text_of(&file)?;
+    let text = was.as_deref().unwrap_or_default();
+    let edited = match &args.value {
+        Some(value) => with_key(text, layer, key, value),
+        None => without_key(text, layer, key),
+    };
+    let name = settings::shown(&file.path);
+    let new = edited.map_err(|error| match error {
+        EditError::File(_) => {
+            Failure::user(Code::BadSettings, format!("{name}:{error}; nothing was changed")).hint("mend the file first")
+        }
+        EditError::Form(_) => Failure::user(Code::BadSettings, format!("{name}: {error}; nothing was changed")),
+        EditError::Value(_) => Failure::user(Code::BadSettings, format!("{error}; nothing was changed")),
+    })?;
+    if new != text {
+        let refused =
+            |error: io::Error| Failure::user(Code::CannotWrite, format!("{name}: {error}; nothing was changed"));
+        let written = agent_files::replace(&file.path, was.as_deref().map(str::as_bytes), new.as_bytes());
+        if !written.map_err(refused)? {
+            let what = format!("{name} was changed by somebody else just now; nothing was changed");
+            return Err(Failure::user(Code::BadSettings, what).hint("run the command again"));
+        }
+    }
+    let found = settings::find(Some(folder));
+    let set = Set { now: shown(key, &found), written: file.path.to_string_lossy().into_owned(), changed: new != text };
+    console.print_done(&set, |out, look| {
+        let value = in_a_table(&set.now.value);
+        let from = look.paint.dim(format!("({})", set.now.source));
+        writeln!(out, "{} = {value} {from}", look.paint.bold(key.name()))
+    })?;
+    let decides = set.now.source;
+    if args.value.is_some() && decides != layer && decides != Layer::Default {
+        let who = set.now.variable.clone().or(set.now.file.clone()).unwrap_or_else(|| decides.to_string());
+        console.advise(note(format!("it is written to {name}, and {} says otherwise and decides", escape(&who))));
+    } else if found.waiting.contains(&key) {
+        console.advise(note(text![format!("what {name} says of it waits for your word; "), agreement::how(None)]));
+    }
+    Ok(())
 }
 
 fn shown(key: Key, found: &Found) -> Shown {

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use piton_engine::model::WorkspacePath;
-use piton_engine::view::{Diff, FileDiff};
-use piton_engine::{DiffError, DiffOptions, TargetError, Workspace};
+use piton_engine::view::{Diff, FileDiff, TurnShown};
+use piton_engine::{DiffError, DiffOptions, TargetError, TurnOptions, Workspace};
 use piton_wording::escape::{bytes_of, escape_path, escape_view};
-use piton_wording::words::{changes, grouped, label, plural, sign};
-use piton_wording::{Code, Failure, call, note, skipped, text};
+use piton_wording::owners::Names;
+use piton_wording::words::{changes, grouped, label, plural, sign, unknown};
+use piton_wording::{Code, Failure, Text, call, did_you_mean, note, skipped, text, turns};
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::Global;
@@ -20,13 +21,16 @@ use crate::help::Example;
 use crate::paths::{PathArgs, resolve};
 use crate::progress::with_progress;
 use crate::unread;
-use crate::{columns, patch};
+use crate::{columns, patch, titles};
 
-/// Show what differs between two checkpoints, or a checkpoint and now
+/// Show what a turn did, what changed since, or what differs between two moments
 ///
-/// FROM is the newest checkpoint and TO is now (`@`) unless given. A word that is a target is taken as FROM or TO; the
-/// first word that is none, and all that follow, are paths, and so is everything after `--`. A word that is both is a
-/// target: write `-- WORD` or `./WORD` for the path.
+/// Without a target it is what changed since the last turn began, or since a rewind that came after it. A turn alone, `t5`, or one
+/// of its steps, `t5.2`, is what that turn did: your own edits meanwhile are not in it, nor what may be yours. Any other target
+/// alone is compared with now, and two are compared with each other: `t5 @` is all that changed since before turn 5.
+///
+/// A word that is a target is taken as one; the first word that is none, and all that follow, are paths, and so is everything
+/// after `--`. A word that is both is a target: write `-- WORD` or `./WORD` for the path.
 ///
 /// Into a file or pipe the unified form is a patch that `git apply` and `patch` read: contents are written as they are.
 /// On a terminal, or with colour, control characters in them are escaped. Text that is not UTF-8 is shown with
@@ -34,7 +38,7 @@ use crate::{columns, patch};
 #[derive(Debug, clap::Args)]
 #[command(override_usage = usage("piton"))]
 pub struct Args {
-    /// FROM and TO, where they are given; then the paths to compare
+    /// A turn, or one or two moments; then the paths to compare
     #[arg(value_name = "TARGET|PATH", value_hint = clap::ValueHint::AnyPath)]
     words: Vec<OsString>,
     /// Paths, whatever they look like
@@ -61,7 +65,7 @@ pub struct Args {
 
 /// How the command is typed: which of the words are targets is not told by their places.
 pub fn usage(program: &str) -> String {
-    format!("{program} diff [OPTIONS] [FROM [TO]] [PATH]... [-- PATH...]")
+    format!("{program} diff [OPTIONS] [TURN | FROM [TO]] [PATH]... [-- PATH...]")
 }
 
 impl Args {
@@ -72,8 +76,10 @@ impl Args {
     }
 }
 
-pub const EXAMPLES: [Example; 6] = [
-    Example::Call("diff", "since the newest checkpoint"),
+pub const EXAMPLES: [Example; 8] = [
+    Example::Call("diff", "since the last turn began"),
+    Example::Call("diff t5", "what turn 5 did"),
+    Example::Call("diff t5 @", "since before turn 5, whoever did it"),
     Example::Call("diff before-refactor --stat", ""),
     Example::Call("diff 2h @ src/auth.rs --side-by-side", ""),
     Example::Call("diff start before-refactor -- docs", ""),
@@ -92,9 +98,22 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         context: args.context,
         names_only: args.name_only,
     };
-    let progress = workspace.progress();
-    let result = with_progress(console, &progress, "Comparing", || workspace.diff(&options));
-    let diff = result.map_err(|error| explain(error, &asked.guessed))?;
+    let of_turn = match (&options.from, &options.to) {
+        (Some(target), None) => {
+            let paths = options.paths.clone();
+            let options = TurnOptions { paths, context: options.context, names_only: options.names_only };
+            workspace.turn_shown(target, &options)?
+        }
+        _ => None,
+    };
+    let diff = match &of_turn {
+        Some(shown) => shown.diff(),
+        None => {
+            let progress = workspace.progress();
+            let result = with_progress(console, &progress, "Comparing", || workspace.diff(&options));
+            result.map_err(|error| explain(error, &asked.guessed, &workspace))?
+        }
+    };
     console.print(&diff, |out, look| {
         if args.name_only {
             write_names(out, &diff, args.nul)
@@ -110,10 +129,41 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         let what = skipped::lines(&diff.not_compared, console.talk.lines(5)).join("; ");
         console.say(note(format!("not compared, because not captured: {what}")));
     } else if diff.files.is_empty() && diff.unreadable.is_empty() {
-        let side = |side: &Option<_>| side.as_ref().map_or_else(|| "now".into(), label);
-        console.advise(text!["no differences between ", side(&diff.from), " and ", side(&diff.to)]);
+        console.advise(nothing(&diff, of_turn.as_ref(), &options, &workspace)?);
+    }
+    if !diff.unsure.is_empty() {
+        let target = diff.turn.as_deref().unwrap_or_default();
+        let count = plural(diff.unsure.len() as u64, "file");
+        let shows = call("show").arg(options.from.as_deref().unwrap_or(target));
+        let why = text![" left out, as they may not be of ", target, ": ", shows, " has them"];
+        console.advise(note(text![count, why]));
     }
     Ok(unread::say_unreadable(console, &diff.unreadable))
+}
+
+/// What an empty answer means.
+fn nothing(
+    diff: &Diff,
+    of_turn: Option<&TurnShown>,
+    options: &DiffOptions,
+    workspace: &Workspace,
+) -> Result<Text, Failure> {
+    let at = if options.paths.is_empty() { "" } else { " there" };
+    if let Some(shown) = of_turn {
+        let so_far = if shown.running { " so far" } else { "" };
+        let target = shown.target();
+        return Ok(match &shown.turn.unknown {
+            Some(why) => text!["it is not known what ", &target, " changed", at, ": ", unknown(why, &target)],
+            None if diff.unsure.is_empty() => text![&target, " changed nothing", at, so_far],
+            None => text![&target, " changed nothing", at, " for sure", so_far],
+        });
+    }
+    if let Some(since) = &diff.since {
+        let titles = titles::of_all(workspace, &Names::of(&workspace.sessions()?.sessions))?;
+        return Ok(text!["nothing changed", at, " since ", turns::since(since, &titles)]);
+    }
+    let side = |side: &Option<_>| side.as_ref().map_or_else(|| "now".into(), label);
+    Ok(text!["no differences", at, " between ", side(&diff.from), " and ", side(&diff.to)])
 }
 
 /// The words, sorted into targets and paths.
@@ -162,7 +212,7 @@ fn as_target(workspace: &Workspace, here: &Path, word: &OsString) -> Result<Opti
     };
     match workspace.resolve(text) {
         Ok(_) | Err(TargetError::Now) => Ok(Some(text.to_owned())),
-        Err(TargetError::Unknown(_) | TargetError::Bad(_)) => Ok(None),
+        Err(TargetError::Unknown { .. } | TargetError::Bad(_)) => Ok(None),
         Err(TargetError::Store(error)) => Err(error.into()),
         Err(_) if here.join(word).symlink_metadata().is_ok() => Ok(None),
         Err(error) => Err(error.into()),
@@ -170,24 +220,34 @@ fn as_target(workspace: &Workspace, here: &Path, word: &OsString) -> Result<Opti
 }
 
 /// A word that is nothing at all may have been meant either way.
-fn explain(error: DiffError, guessed: &[(WorkspacePath, OsString)]) -> Failure {
+fn explain(error: DiffError, guessed: &[(WorkspacePath, OsString)], workspace: &Workspace) -> Failure {
     let word = match &error {
         DiffError::Target(TargetError::NoPath(path)) => guessed.iter().find(|(guess, _)| guess == path),
         _ => None,
     };
-    match word {
-        Some((_, word)) => Failure::user(
-            Code::UnknownTarget,
-            format!("`{}` is no checkpoint, and no path on either side", escape_path(Path::new(word))),
-        )
-        .hint(text![
-            call("log"),
-            " lists the checkpoints; ",
-            call("diff").arg("--name-only"),
-            " lists the paths that differ"
-        ]),
-        None => error.into(),
+    let Some((_, word)) = word else { return error.into() };
+    let meant = word.to_str().map(|word| workspace.resolve(word));
+    if let Some(Ok(_) | Err(TargetError::Now)) = meant {
+        let word = escape_path(Path::new(word));
+        return Failure::user(Code::Arguments, format!("`{word}` is a third moment, and a diff is between two")).hint(
+            text!["two targets at most, then paths; ", call("log").arg("--files"), " lists what each turn changed"],
+        );
     }
+    let near = match meant {
+        Some(Err(TargetError::Unknown { near, .. })) => did_you_mean(&near),
+        _ => None,
+    };
+    Failure::user(
+        Code::UnknownTarget,
+        format!("`{}` is no checkpoint, and no path on either side", escape_path(Path::new(word))),
+    )
+    .hints(near)
+    .hint(text![
+        call("log"),
+        " lists the checkpoints; ",
+        call("diff").arg("--name-only"),
+        " lists the paths that differ"
+    ])
 }
 
 fn write_names(out: &mut dyn Write, diff: &Diff, nul: bool) -> io::Result<()> {

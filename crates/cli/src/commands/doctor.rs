@@ -90,6 +90,11 @@ fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Pa
                 continue;
             }
         };
+        if let Some(why) = &found.skipped {
+            let what = format!("{} skips the whole of {file}: {}", agent.title, escape(why));
+            checks.problem(WHAT, what, "take comments and trailing commas out of it");
+            continue;
+        }
         if found.disabled {
             checks.problem(
                 WHAT,

@@ -3,9 +3,12 @@
 mod checkpoints;
 mod timeline;
 
+use std::path::Path;
+
 use piton_engine::model::{Target, Timestamp};
 use piton_engine::view::{Cursor, LogEntry, Timeline};
 use piton_engine::{LogOptions, TimelineOptions, Workspace};
+use piton_wording::escape::escape_path;
 use piton_wording::owners::Names;
 use piton_wording::{Code, Failure, Style, Text, Titles, call, flag, text, words};
 
@@ -13,6 +16,7 @@ use crate::args::Global;
 use crate::console::Console;
 use crate::environment::Surroundings;
 use crate::help::Example;
+use crate::inside::Inside;
 use crate::paths::PathArgs;
 use crate::titles;
 
@@ -24,7 +28,9 @@ pub use timeline::write;
 /// A line for each turn of an agent: what to type to rewind to the moment before it (`t3`, or `kmzq:t3` for a session
 /// that is not the last one), when it was, the prompt, and how many paths it created (+), modified (~) and deleted (-).
 /// Beneath it: what you changed yourself, what may be yours or the agent's (unsure), and what could not be captured (gap).
-/// `*` marks the checkpoints that were made by hand, `↺` rewinds, `↶` undos and `↻` redos.
+/// `*` marks the checkpoints that were made by hand, `↺` rewinds, `↶` undos and `↻` redos. At the end of its line a turn says whether
+/// it runs, failed or was interrupted, whether it was taken back, and where the agent compacted its conversation; `note` is what you
+/// noted on it. `piton show t3` has the whole prompt.
 ///
 /// Turns after the point that a rewind of the conversation went to are future turns: they are left out, and counted at the end.
 /// `--future` shows them, marked; `piton redo` goes back to them.
@@ -47,9 +53,12 @@ pub struct Args {
     /// Show future turns too: those after the point that a rewind of the conversation went to
     #[arg(long, conflicts_with = "checkpoints")]
     future: bool,
-    /// At most so many
+    /// At most so many [default: the newest 20 where nothing else narrows it down; all into a file or pipe]
     #[arg(short = 'n', long = "limit", value_name = "N")]
     limit: Option<u64>,
+    /// Show everything, also on a terminal
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
     /// Go on where a page ended: the `next` of its --json
     #[arg(long, value_name = "CURSOR", conflicts_with = "checkpoints")]
     before: Option<Cursor>,
@@ -58,8 +67,9 @@ pub struct Args {
     checkpoints: bool,
 }
 
-pub const EXAMPLES: [Example; 7] = [
+pub const EXAMPLES: [Example; 8] = [
     Example::Call("log", ""),
+    Example::Call("log --all", "not only the newest 20"),
     Example::Call("log --steps -n 3", "the last three entries, tool by tool"),
     Example::Call("log --files --path src/auth.ts", "who changed it, and when"),
     Example::Call("log --since 2h", ""),
@@ -67,6 +77,9 @@ pub const EXAMPLES: [Example; 7] = [
     Example::Shell("piton log -n 50 --json | jq -r .next", "the cursor of the next page, for --before"),
     Example::Shell("piton log --checkpoints --json | jq -r '.checkpoints[].id'", ""),
 ];
+
+/// As many entries are enough to see what happened last.
+const NEWEST: u64 = 20;
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;
@@ -78,8 +91,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         Some(typed) => Some(workspace.session_meant(Some(typed), typed)?.session.id),
         None => None,
     };
+    // Whoever narrows it down wants all of that; and a file or a pipe gets all of everything.
+    let is_narrowed = args.session.is_some() || args.since.is_some() || !args.paths.paths.is_empty();
+    let is_read = !console.is_json() && (console.look.terminal || Inside::of_process().is_some());
+    let usual = (is_read && !args.all && !is_narrowed).then_some(NEWEST);
     let options = TimelineOptions {
-        limit: args.limit,
+        limit: args.limit.or(usual),
         before: args.before.clone(),
         session,
         paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
@@ -98,9 +115,16 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if shown.total == 0 && is_whole && workspace.log(LogOptions { limit: Some(1) })?.total == 0 {
         console.advise(text!["nothing has been captured here yet; ", call("checkpoint"), " captures the workspace"]);
     } else if shown.total == 0 {
-        console.advise(text!["nothing to show; ", call("log").arg("--checkpoints"), " lists every checkpoint"]);
+        console.advise(args.nothing());
     }
-    tell_rest(console, shown.older);
+    if shown.older > 0 && args.limit.is_none() {
+        let (rest, more) = (words::grouped(shown.older), call("log").arg("-n").arg((5 * NEWEST).to_string()));
+        let text =
+            text![rest, " older: ", more, ", ", call("log").arg("--all"), ", ", call("log").with("--since", "2h")];
+        console.advise(text.in_style(Style::Dim));
+    } else {
+        tell_rest(console, shown.older);
+    }
     surroundings.say_earlier_turns(console, &workspace);
     if shown.future > 0 && !args.future {
         let text = text![words::plural(shown.future, "future turn"), ": ", call("log").arg("--future")];
@@ -152,5 +176,27 @@ pub fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
         Ok(Target::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
         _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
             .hint(text!["an age is a number and s, m, h or d, as in ", flag("--since").arg("10m")])),
+    }
+}
+
+impl Args {
+    /// What an empty log means: what was asked for did not happen.
+    fn nothing(&self) -> Text {
+        let all = call("log").arg("--checkpoints");
+        if self.before.is_some() {
+            return "nothing older".into();
+        }
+        let paths: Vec<_> = self.paths.paths.iter().map(|path| escape_path(Path::new(path))).collect();
+        let what = match &paths[..] {
+            [] if self.paths.paths_b64.is_empty() => "nothing happened".to_owned(),
+            [] => "nothing changed there".to_owned(),
+            paths => format!("nothing changed {}", paths.join(" or ")),
+        };
+        let session = self.session.as_deref().map(|session| format!(" in session {session}")).unwrap_or_default();
+        let since = self.since.as_deref().map(|age| format!(" in the last {age}")).unwrap_or_default();
+        if self.since.is_none() && self.session.is_none() && what == "nothing happened" {
+            return text!["no turn is recorded here yet; ", all, " lists every checkpoint"];
+        }
+        format!("{what}{session}{since}").into()
     }
 }

@@ -8,6 +8,7 @@ mod cat;
 mod changes;
 mod checkout;
 mod checkpoint;
+mod complete;
 mod completions;
 mod config;
 mod conversation;
@@ -16,6 +17,7 @@ pub mod diff;
 mod doctor;
 mod export;
 mod fork;
+mod here;
 mod hook;
 mod import;
 mod init;
@@ -102,10 +104,28 @@ pub enum Command {
     Verify(verify::Args),
     Demo(demo::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Complete(complete::Args),
     Man(man::Args),
 }
 
 impl Command {
+    /// Whether what it prints is to be read, and may be longer than a screen.
+    fn is_read(&self) -> bool {
+        matches!(
+            self,
+            Self::Log(_)
+                | Self::Show(_)
+                | Self::Diff(_)
+                | Self::Blame(_)
+                | Self::Changes(_)
+                | Self::Search(_)
+                | Self::Ops(_)
+                | Self::Sessions(_)
+                | Self::Conversation(_)
+        )
+    }
+
     /// Sets what goes without saying where a command is typed to an agent: nobody is asked there, since who typed it is there
     /// to see what it did.
     ///
@@ -118,13 +138,13 @@ impl Command {
             Self::Redo(args) => args.settle_inside(),
             Self::Rules(args) => args.settle_inside(),
             Self::Diff(args) => args.settle_inside(),
+            Self::Show(args) => args.settle_inside(),
             Self::Checkpoint(_)
             | Self::Ops(_)
             | Self::Log(_)
             | Self::Sessions(_)
             | Self::Changes(_)
             | Self::Search(_)
-            | Self::Show(_)
             | Self::Annotate(_)
             | Self::Accept(_)
             | Self::Blame(_)
@@ -147,6 +167,7 @@ impl Command {
             | Self::Watch(_)
             | Self::Demo(_)
             | Self::Completions(_)
+            | Self::Complete(_)
             | Self::Man(_) => Err(only_in_terminal("this command", "and cannot be used in here")),
         }
     }
@@ -155,6 +176,13 @@ impl Command {
 /// Runs a command.
 pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
     let Cli { global, command } = cli;
+    let Some(command) = command else {
+        here::run(&global, console)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    if command.is_read() && !global.no_pager {
+        console.page();
+    }
     match command {
         Command::Checkpoint(args) => checkpoint::run(args, &global, console)?,
         Command::Rewind(args) => return rewind::run(&args, &global, console),
@@ -189,6 +217,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Result<ExitCode, Failure> {
         Command::Config(args) => config::run(&args, &global, console)?,
         Command::Verify(args) => return verify::run(&args, &global, console),
         Command::Demo(args) => demo::run(&args, console)?,
+        Command::Complete(args) => complete::run(&args, &global, console)?,
         Command::Completions(args) => completions::run(&args, console)?,
         Command::Man(args) => man::run(&args, console)?,
     }

@@ -67,7 +67,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
 fn write(out: &mut dyn Write, look: &Look, sessions: &Sessions, names: &Names) -> io::Result<()> {
     let all = &sessions.sessions;
     let agents = widest(all.iter().map(|s| Text::new(Style::Plain, &s.agent).width()));
-    let began = widest(all.iter().map(|s| words::age(s.started_at, &look.now).len()));
+    let began_at = |s: &SessionView| match look.width < WIDE {
+        true => words::short_age(s.started_at, &look.now),
+        false => words::age(s.started_at, &look.now),
+    };
+    let began = widest(all.iter().map(|s| began_at(s).len()));
     let turns = widest(all.iter().map(|s| turns_of(s).len()));
     let counts = widest(all.iter().map(|s| words::signs(&s.changes).width()));
     let ends = widest(all.iter().map(|s| state(s, look, names).width()));
@@ -76,13 +80,12 @@ fn write(out: &mut dyn Write, look: &Look, sessions: &Sessions, names: &Names) -
     for session in all {
         let marker = if session.live { Text::new(Style::Bold, "*") } else { Text::default() };
         let signs = words::signs(&session.changes).cut(look, usize::MAX);
-        let began_at = words::age(session.started_at, &look.now);
         let cells = [
             (marker.cut(look, 1), 2),
             (Text::new(Style::Id, session.id.short()).cut(look, 8), 10),
             (Text::new(Style::Plain, &session.agent).cut(look, agents), agents + 2),
-            (Text::new(Style::Dim, began_at).cut(look, began), began + 2),
-            (title(session).cut(look, titles), titles + 2),
+            (Text::new(Style::Dim, began_at(session)).cut(look, began), began + 2),
+            (cut_title(session, look, titles), titles + 2),
             (Cell::plain(turns_of(session)), turns + 2),
             (signs, counts + 2),
             (state(session, look, names).cut(look, usize::MAX), 0),
@@ -92,12 +95,32 @@ fn write(out: &mut dyn Write, look: &Look, sessions: &Sessions, names: &Names) -
     Ok(())
 }
 
+/// A title that fits. That it is a branch's is never cut off: its parent is called the same.
+fn cut_title(session: &SessionView, look: &Look, width: usize) -> Cell {
+    const MARK: &str = " (branch)";
+    let whole = title(session);
+    let base = session.title.as_deref().and_then(|title| title.trim().strip_suffix(MARK));
+    match base.filter(|_| session.name.is_none() && whole.width() > width) {
+        Some(base) => {
+            let cut = Text::new(Style::Plain, base).cut(look, width.saturating_sub(MARK.len()));
+            Cell { painted: cut.painted + MARK, width: cut.width + MARK.len() }
+        }
+        None => whole.cut(look, width),
+    }
+}
+
 /// How it stands, and what is missing of it.
 fn state(session: &SessionView, look: &Look, names: &Names) -> Text {
-    let text = sessions::state(session, &look.now);
+    let text = match look.width < WIDE {
+        true => sessions::short_state(session),
+        false => sessions::state(session, &look.now),
+    };
+    let comma = if text.is_empty() { "" } else { ", " };
     match &session.origin {
         // On a narrow terminal the tree says the rest.
-        Some(origin) if look.width < WIDE => text.and(Style::Dim, format!(", {}", sessions::left_at(origin, true))),
+        Some(origin) if look.width < WIDE => {
+            text.and(Style::Dim, format!("{comma}{}", sessions::left_at(origin, true)))
+        }
         Some(origin) => {
             let left = sessions::left_at(origin, false);
             text.and(Style::Dim, format!(", {left} of {}", names.session(&origin.parent)))

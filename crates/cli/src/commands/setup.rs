@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use piton_agents::setup::{BadSettings, CommandFile};
+use piton_agents::setup::{BadSettings, CommandFile, StatusLine};
 use piton_agents::{Agent, Agents, Setup};
 use piton_engine::view::Captured;
 use piton_engine::{CaptureOptions, Clock, SystemClock, TargetError};
@@ -48,6 +48,11 @@ pub struct Args {
     /// Do not capture the workspace now
     #[arg(long, conflicts_with = "remove")]
     no_capture: bool,
+    /// Show the last turn, and whether it was taken back, in the agent's status line; nothing else is added
+    ///
+    /// A status line of your own is never replaced: call `piton status --short` in it. With --remove piton's is taken out again.
+    #[arg(long)]
+    status_line: bool,
 }
 
 /// `The agent: one or another, or generic for how any other can report`.
@@ -67,6 +72,7 @@ Examples:
   piton setup                          {title}, in every project
   piton setup {name} --project    {title}, in this workspace alone
   piton setup --remove
+  piton setup --status-line            the last turn in {title}'s status line
   piton doctor                         proves that it works
 
 Environment:"
@@ -139,6 +145,9 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let surroundings = Surroundings::read(global)?;
     let scope = if args.project { Scope::Project } else { Scope::User };
     let places = Places::of(scope, agent, setup, &surroundings)?;
+    if args.status_line {
+        return set_status_line(&places, args.remove, console);
+    }
     let mut done = if args.remove { take_out(&places)? } else { put_in(&places)? };
     if !args.remove && !args.no_capture {
         match first_capture(&surroundings, console) {
@@ -211,6 +220,86 @@ impl Places {
     }
 }
 
+/// What `--status-line --json` prints.
+#[derive(Serialize)]
+struct LineDone {
+    agent: &'static str,
+    scope: Scope,
+    settings: String,
+    status_line: Change,
+    /// The command of the user's own, which was left as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    users: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backup: Option<String>,
+}
+
+/// Puts piton's status line into an agent's settings, or takes it out.
+fn set_status_line(places: &Places, removes: bool, console: &mut Console) -> Result<(), Failure> {
+    let program = if removes { PathBuf::new() } else { program()?.0 };
+    let settings = places.settings.to_string_lossy().into_owned();
+    let unchanged = if removes { Change::Absent } else { Change::Unchanged };
+    let mut done = LineDone {
+        agent: places.agent.name,
+        scope: places.scope,
+        settings,
+        status_line: unchanged,
+        users: None,
+        backup: None,
+    };
+    let mut was_empty = false;
+    let new = edit(&places.settings, |old| {
+        let text = old.unwrap_or_default();
+        (done.status_line, done.users) = (unchanged, None);
+        let put = if removes { None } else { Some(places.setup.put_status_line(text, &program)) };
+        let new = match put {
+            None => places.setup.take_status_line(text).map_err(|bad| unusable(&places.settings, &bad))?,
+            Some(None) => {
+                let what = format!("{} has no status line", places.agent.title);
+                return Err(Failure::user(Code::AgentSettings, what));
+            }
+            Some(Some(put)) => match put.map_err(|bad| unusable(&places.settings, &bad))? {
+                StatusLine::Put(new) => new,
+                StatusLine::Users(command) => {
+                    (done.status_line, done.users) = (Change::Kept, command);
+                    text.to_owned()
+                }
+            },
+        };
+        if new != text {
+            done.status_line = if removes { Change::Removed } else { Change::Added };
+            if let Some(old) = old.filter(|_| !removes) {
+                done.backup = Some(back_up(&places.settings, old.as_bytes(), Change::Updated)?);
+            }
+        }
+        was_empty = old.is_none();
+        Ok(new)
+    })?;
+    if done.status_line == Change::Removed && new.is_empty() && !was_empty && !agent_files::is_link(&places.settings) {
+        agent_files::remove(&places.settings).map_err(|error| refused(&places.settings, &error))?;
+    }
+    let (title, file) = (places.agent.title, shown(&places.settings));
+    console.print_done(&done, |out, look| {
+        let headline = match done.status_line {
+            Change::Added | Change::Updated => format!("{title}'s status line shows the last turn now"),
+            Change::Unchanged => format!("already set up: {title}'s status line is piton's"),
+            Change::Removed => format!("{title}'s status line is no longer piton's"),
+            Change::Absent => format!("nothing to remove: {title}'s status line is not piton's"),
+            Change::Kept => format!("{title} has a status line of yours, which was left as it is"),
+        };
+        writeln!(out, "{}", look.paint.bold(headline))?;
+        writeln!(out, "  settings  {file}")?;
+        match &done.backup {
+            Some(backup) => writeln!(out, "  backup    {}", shown(Path::new(backup))),
+            None => Ok(()),
+        }
+    })?;
+    if done.status_line == Change::Kept {
+        console.advise(text!["call ", call("status").arg("--short"), " in it to have both"]);
+    }
+    Ok(())
+}
+
 /// Where an agent keeps the user's settings.
 pub fn user_folder(agent: Agent, setup: &dyn Setup) -> Result<PathBuf, Failure> {
     let home = environment::variable("HOME").or_else(|| etcetera::home_dir().ok());
@@ -250,7 +339,12 @@ fn put_in(places: &Places) -> Result<Done, Failure> {
         Ok(new)
     })?;
     let now = agent_files::read(&places.settings).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
-    if now.and_then(|text| places.setup.installed(&text).ok()).is_some_and(|installed| installed.disabled) {
+    let now = now.and_then(|text| places.setup.installed(&text).ok());
+    if let Some(why) = now.as_ref().and_then(|installed| installed.skipped.as_ref()) {
+        let (title, file) = (places.agent.title, shown(&places.settings));
+        done.notes.push(format!("{title} skips the whole of {file}, so nothing is reported: {why}"));
+    }
+    if now.is_some_and(|installed| installed.disabled) {
         done.notes.push(format!(
             "`{}` in {} turns all hooks off",
             places.setup.files().off_switch,
@@ -306,6 +400,7 @@ fn take_out(places: &Places) -> Result<Done, Failure> {
     let new = edit(&places.settings, |old| {
         let old = old.unwrap_or_default();
         let new = places.setup.remove(old).map_err(|bad| unusable(&places.settings, &bad))?;
+        let new = places.setup.take_status_line(&new).map_err(|bad| unusable(&places.settings, &bad))?;
         done.hooks = if new == old { Change::Absent } else { Change::Removed };
         if done.hooks == Change::Removed && !is_as_added(places.setup, old, &new) {
             done.backup = Some(back_up(&places.settings, old.as_bytes(), done.hooks)?);

@@ -1,13 +1,17 @@
-//! `piton show`: one checkpoint, what changed in it and what it left out.
+//! `piton show`: one turn, what it did and whether that stands; or one checkpoint, what changed in it and what it left out.
+
+mod turn;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use piton_engine::view::{OwnedFile, SessionView, Shown};
+use piton_engine::view::{OwnedFile, SessionView, Shown, TurnShown};
+use piton_engine::{TargetError, TurnOptions, Workspace};
 use piton_wording::checkpoints::{git_state, place};
 use piton_wording::escape::{escape, escape_view};
 use piton_wording::owners::Names;
 use piton_wording::{Failure, Titles, owners, skipped, words};
+use serde::Serialize;
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -17,24 +21,58 @@ use crate::help::Example;
 use crate::titles;
 use crate::unread;
 
-/// Show a checkpoint: what changed in it and by whom, and what it left out
+/// Show a turn: what was asked, what it did, and whether that stands; or a checkpoint
 ///
-/// Beside each path is who changed it and how that is known: a step that names the file, the only tool that ran when it
-/// changed, you, or nobody who can be told for sure. On a terminal long lists are cut; into a file or pipe everything is listed.
+/// `t3` is turn 3: its prompt, its tool calls, the files that they changed and how that is known, your own edits meanwhile, and
+/// the difference in each file. `t3.2` is its second tool call.
+///
+/// Anything else is a checkpoint: what changed in it, who did it, and what it left out. Beside each path is who changed it and how
+/// that is known: a step that names the file, the only tool that ran when it changed, you, or nobody who can be told for sure. The
+/// checkpoint just before a turn is named on the turn's page.
+///
+/// On a terminal long lists are cut; into a file or pipe everything is listed.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
+    /// A turn such as t3, a step such as t3.2, or a checkpoint: an id or its beginning, a name, t3.end, an age such as 10m, start
     target: String,
+    /// Of a turn, count the lines that differ instead of showing them
+    #[arg(long)]
+    stat: bool,
 }
 
-pub const EXAMPLES: [Example; 3] = [
+impl Args {
+    /// Sets what goes without saying where it is typed to an agent: whole contents are too much to read there.
+    pub fn settle_inside(&mut self) -> Result<(), Failure> {
+        self.stat = true;
+        Ok(())
+    }
+}
+
+pub const EXAMPLES: [Example; 5] = [
+    Example::Call("show t3", "what turn 3 did"),
+    Example::Call("show t3.2", "what its second tool call did"),
+    Example::Call("show t3.end", "the checkpoint after it: how it left the files"),
     Example::Call("show before-refactor", ""),
-    Example::Call("show t3.end", "how turn 3 left the files"),
-    Example::Shell("piton show kmzq | less", ""),
+    Example::Shell("piton show t3 --json | jq '.turn.diffs[].path'", ""),
 ];
+
+/// What `--json` prints of a turn: the checkpoint just before it as for any checkpoint, and the turn.
+#[derive(Serialize)]
+struct TurnDocument<'a> {
+    #[serde(flatten)]
+    before: Option<Shown>,
+    turn: &'a TurnShown,
+}
+
+/// Equal lines around each difference.
+const CONTEXT: u32 = 3;
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;
+    let options = TurnOptions { context: CONTEXT, ..TurnOptions::default() };
+    if let Some(shown) = workspace.turn_shown(&args.target, &options)? {
+        return show_turn(&shown, args, &workspace, console);
+    }
     let shown = workspace.show(&args.target)?;
     let sessions = if console.is_json() { Vec::new() } else { workspace.sessions()?.sessions };
     let titles = match (&shown.checkpoint.checkpoint.operation, console.is_json()) {
@@ -43,6 +81,28 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     };
     console.print(&shown, |out, look| write(out, look, &shown, &titles, &sessions))?;
     Ok(unread::say_unreadable(console, &shown.unreadable))
+}
+
+fn show_turn(
+    shown: &TurnShown,
+    args: &Args,
+    workspace: &Workspace,
+    console: &mut Console,
+) -> Result<ExitCode, Failure> {
+    if console.is_json() {
+        let before = match workspace.show(&args.target) {
+            Ok(before) => Some(before),
+            Err(TargetError::Gap { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        console.print(&TurnDocument { before, turn: shown }, |_, _| Ok(()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sessions = workspace.sessions()?.sessions;
+    let titles = titles::of_all(workspace, &Names::of(&sessions))?;
+    let contents = if args.stat { turn::Contents::Counted } else { turn::Contents::Whole };
+    console.print(shown, |out, look| turn::write(out, look, shown, &titles, &sessions, contents))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessions: &[SessionView]) -> io::Result<()> {

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use piton_engine::view::{FolderState, Status};
+use piton_engine::view::{FolderState, Glance, Status};
 use piton_wording::escape::{escape, escape_path};
-use piton_wording::{Failure, agreement, call, owners, skipped, status, text, warning, words};
+use piton_wording::owners::Names;
+use piton_wording::{Failure, Titles, agreement, call, owners, skipped, status, text, turns, warning, words};
 use serde::Serialize;
 
 use crate::args::Global;
@@ -14,18 +15,28 @@ use crate::environment::Surroundings;
 use crate::help::Example;
 use crate::progress::with_progress;
 use crate::unread;
-use crate::{files, hook, settings};
+use crate::{files, hook, settings, titles};
 
 /// Show how the workspace stands
 ///
-/// Its last checkpoint, what changed since, the sessions that are at work and their gaps, what a capture leaves out, and how
-/// much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not, or if nothing can be
+/// Its last checkpoint, what changed since the last turn began or since a rewind that came after it, the sessions that are at work
+/// and their gaps, what a capture leaves out, and how much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not, or if nothing can be
 /// captured now.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// One line for a shell's prompt or a status line, from the store alone; nothing where there is no workspace
+    #[arg(long)]
+    short: bool,
+}
 
-pub const EXAMPLES: [Example; 2] =
-    [Example::Call("status", ""), Example::Shell("piton status --json | jq .changes", "")];
+pub const EXAMPLES: [Example; 3] = [
+    Example::Call("status", ""),
+    Example::Call(
+        "status --short",
+        "`t5 +1 ~2 running`: for a prompt, starship, a status line (`piton setup --status-line`)",
+    ),
+    Example::Shell("piton status --json | jq .changes", ""),
+];
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -37,14 +48,22 @@ struct Shown<'a> {
     warnings: &'a [String],
 }
 
-pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
+pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
+    if args.short {
+        return short(global, console);
+    }
     let workspace = Surroundings::read(global)?.open_for_rules(console)?;
     let progress = workspace.progress();
     let status = with_progress(console, &progress, "Looking", || workspace.status())?;
     let warnings = hook::weakened(&settings::find(Some(workspace.path())).settings);
+    let titles = if console.is_json() || (status.since.is_none() && status.rewound.is_none()) {
+        Titles::default()
+    } else {
+        titles::of_all(&workspace, &Names::of(&workspace.sessions()?.sessions))?
+    };
     let shown = Shown { status: &status, warnings: &warnings };
     console.print(&shown, |out, look| {
-        write(out, look, &status)?;
+        write(out, look, &status, &titles)?;
         for said in agreement::sentences(&status.rules_waiting) {
             writeln!(out, "{}", look.text(warning(text![said, "; ", agreement::how(None)])))?;
         }
@@ -66,7 +85,22 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     Ok(ExitCode::from(1))
 }
 
-fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
+/// The line for a prompt. It is shown all the time, so whatever is wrong is no reason to say more than that.
+fn short(global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
+    let Some(glance) = glance(global) else { return Ok(ExitCode::SUCCESS) };
+    console.print(&glance, |out, look| {
+        let text = status::short(&glance);
+        if text.is_empty() { Ok(()) } else { writeln!(out, "{}", look.text(text)) }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How the workspace that is meant stands, from its store alone; none where there is none.
+pub fn glance(global: &Global) -> Option<Glance> {
+    Surroundings::at_a_glance(global).ok()?.glance().ok()
+}
+
+fn write(out: &mut dyn Write, look: &Look, status: &Status, titles: &Titles) -> io::Result<()> {
     let paint = look.paint;
     let word = |text: &str| paint.dim(format!("{text:<14}"));
     writeln!(out, "{}{}", word("workspace"), escape_path(&status.path))?;
@@ -118,6 +152,9 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
         let text = format!("nothing can be captured: {}", escape(reason));
         writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
     }
+    if let Some(rewound) = &status.rewound {
+        writeln!(out, "{}{}", word("rewound"), look.text(status::rewound(rewound, titles, &look.now)))?;
+    }
     for session in &status.sessions {
         writeln!(out, "{}{}", word("at work"), look.text(status::at_work(session, &look.now)))?;
     }
@@ -127,11 +164,18 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status) -> io::Result<()> {
         writeln!(out, "{}{}", word("gaps"), paint.warn(text))?;
     }
     if status.folder != FolderState::Missing {
-        let what = if status.last.is_some() { "since then" } else { "to capture" };
-        writeln!(out, "{}{}", word(what), words::changes(&status.changes))?;
-        // Before the first capture everything is new: a list of all files says nothing.
-        if status.last.is_some() {
-            files::write(out, look, "  ", &status.files)?;
+        match &status.since {
+            Some(since) => {
+                let text = text![turns::since(since, titles), ": ", words::changes(&since.changes)];
+                writeln!(out, "{}{}", word("since"), look.text(text))?;
+                files::write(out, look, "  ", &status.since_files)?;
+            }
+            None if status.last.is_some() => {
+                writeln!(out, "{}that checkpoint: {}", word("since"), words::changes(&status.changes))?;
+                files::write(out, look, "  ", &status.files)?;
+            }
+            // Before the first capture everything is new: a list of all files says nothing.
+            None => writeln!(out, "{}{}", word("to capture"), words::changes(&status.changes))?,
         }
         let lines = skipped::lines(&status.taken_in, look.lines(5));
         for (at, line) in lines.iter().enumerate() {

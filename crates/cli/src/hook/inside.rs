@@ -51,11 +51,12 @@ const HELP: &str = "\
 /piton accept t3           turn 3 is fine: an undo that does not name it leaves it; also paths
 /piton log                 what happened, turn by turn
 /piton changes             every change of this session, numbered
-/piton diff                what changed since the last checkpoint
+/piton diff                what changed since the last turn began; /piton diff t5: what turn 5 did
+/piton show t5             turn 5: its prompt, its steps, what it changed, whether that stands
 /piton checkpoint NAME     a checkpoint with a name
 /piton rules               changed rules that wait for your word; `/piton rules accept` agrees
 /piton help undo           more about a command
-Also: blame, ops, status, show, sessions, search, annotate. Everything else is for a terminal: piton --help";
+Also: blame, ops, status, sessions, search, annotate. Everything else is for a terminal: piton --help";
 
 /// Runs what was typed after `/piton`.
 pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &Path, until: Instant) -> Outcome {
@@ -114,7 +115,10 @@ fn understood(typed: &str, session: &SessionId, root: &Path) -> Result<(Vec<OsSt
     }
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     let mut place = Inside::new(session.clone(), root);
-    let mut typed = args::parse_inside(&words, &place).map_err(|refused| (refused.text(), "nothing"))?;
+    let mut typed = args::parse_inside(&words, &place).map_err(|mut refused| (refused.text(&place), "nothing"))?;
+    if typed.verb.is_empty() {
+        return Err((HELP.to_owned(), "help"));
+    }
     if inside::effect(&typed.verb).is_none() {
         return Err(not_here(&typed.verb));
     }

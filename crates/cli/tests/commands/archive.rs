@@ -58,7 +58,7 @@ fn a_session_goes_to_a_file_and_comes_to_another_store() {
     assert!(to.ok(&["sessions"]).contains("add a login page"));
     let log = to.ok(&["log", "--session", s]);
     assert!(log.contains("add a login page") && log.contains("and \\x1b[31mtests"), "{log}");
-    assert!(to.ok(&["show", &format!("{s}:t2")]).contains("prompt"));
+    assert!(to.ok(&["show", &format!("{s}:t2")]).contains(" turn 2 of "));
     assert!(to.ok(&["diff", &format!("{s}:t1"), &format!("{s}:t2")]).contains("+fn login() {}"));
     assert!(to.ok(&["search", "login"]).contains("login"));
     let target = format!("{s}:t2");
@@ -135,13 +135,13 @@ fn each_refusal_says_the_way_out_and_leaves_no_file_behind() {
     for (args, message, hint) in [
         (&["export", "nobody"][..], "there is no session `nobody`", "`piton sessions`"),
         (&["export", "t1"], "`t1` is no session", "`--git BRANCH`"),
-        (&["export"], "required", ""),
+        (&["export"], "needs SESSION or TARGET", ""),
         (&["export", "run-1", "-o", "there.piton"], "there.piton is there already", "`--force`"),
         (&["export", "run-1", "-o", "folder"], "folder is a folder", "name the file"),
         (&["export", "run-1", "-o", ".."], "is a folder", "name the file"),
         (&["export", "run-1", "-o", "no/such/x"], "No such file", ""),
-        (&["export", "run-1", "-o", "x", "--git", "y"], "cannot be used with", ""),
-        (&["import"], "required", ""),
+        (&["export", "run-1", "-o", "x", "--git", "y"], "does not go together with", ""),
+        (&["import"], "needs FILE", ""),
         (&["import", "nothing.piton"], "is not there", ""),
         (&["import", "folder"], "is a folder", ""),
         (&["import", "there.piton"], "it is no session archive", "`piton export SESSION` makes one"),

@@ -148,7 +148,10 @@ mod values {
             assert_eq!(ok(&scene, &["config", key]), expected, "{key}");
         }
         let refused = said(scene.piton(&["config", "capture.automtic"]));
-        assert!(refused.contains("capture.automtic") && refused.contains("'capture.automatic'"), "{refused}");
+        assert!(
+            refused.contains("capture.automtic") && refused.contains("did you mean `capture.automatic`?"),
+            "{refused}"
+        );
     }
 
     #[test]
@@ -453,5 +456,50 @@ mod help {
                 assert!(help.contains(&variable), "{variable}");
             }
         }
+    }
+}
+
+mod setting {
+    use super::*;
+
+    #[test]
+    fn a_key_is_set_in_the_users_file_or_the_workspaces_and_the_rest_stays() {
+        let scene = scene();
+        assert_eq!(ok(&scene, &["config", "hook.time-budget", "20s"]), "hook.time-budget = 20s (user)\n");
+        assert_eq!(fs::read_to_string(user(&scene)).unwrap(), "[hook]\ntime-budget = \"20s\"\n");
+        fs::write(user(&scene), "# mine\n[hook]\ntime-budget = \"20s\" # long\n").unwrap();
+        ok(&scene, &["config", "hook.time-budget", "30s"]);
+        assert_eq!(fs::read_to_string(user(&scene)).unwrap(), "# mine\n[hook]\ntime-budget = \"30s\" # long\n");
+        scene.run(&["config", "tools.readers", "a,mcp__b__*", "--project"]);
+        assert_eq!(fs::read_to_string(workspace(&scene)).unwrap(), "[tools]\nreaders = [\"a\", \"mcp__b__*\"]\n");
+        ok(&scene, &["config", "hook.time-budget", "--unset"]);
+        assert_eq!(fs::read_to_string(user(&scene)).unwrap(), "# mine\n[hook]\n");
+        assert_eq!(json(&scene, &["config", "hook.user-line", "true"])["value"], true);
+    }
+
+    #[test]
+    fn a_wrong_value_a_broken_file_and_a_symlink_change_nothing() {
+        let scene = scene();
+        let refused = said(scene.piton(&["config", "hook.time-budget", "soon"]));
+        assert!(refused.contains("takes a time from") && refused.contains("nothing was changed"), "{refused}");
+        assert!(!user(&scene).exists());
+        let refused = said(scene.piton(&["config", "summary.command", "x", "--project"]));
+        assert!(refused.contains("counts in your own file only"), "{refused}");
+        fs::create_dir_all(user(&scene).parent().unwrap()).unwrap();
+        fs::write(user(&scene), "[hoook]\n").unwrap();
+        let refused = said(scene.piton(&["config", "hook.user-line", "true"]));
+        assert!(refused.contains("hint: mend the file first"), "{refused}");
+        assert_eq!(fs::read_to_string(user(&scene)).unwrap(), "[hoook]\n");
+        symlink("/nowhere/else", workspace(&scene)).unwrap();
+        let refused = said(scene.piton(&["config", "hook.user-line", "true", "--project"]));
+        assert!(refused.contains("a symlink leads there"), "{refused}");
+    }
+
+    #[test]
+    fn what_decides_over_the_file_is_named() {
+        let scene = scene();
+        let done =
+            scene.piton(&["config", "hook.user-line", "true"]).env("PITON_HOOK_USER_LINE", "false").output().unwrap();
+        assert!(both(&done).contains("PITON_HOOK_USER_LINE says otherwise and decides"), "{}", both(&done));
     }
 }

@@ -261,3 +261,16 @@ fn a_lock_that_is_held_is_told_and_not_waited_for() {
     scene.ok(&["verify"]);
     assert!(began.elapsed().as_secs() < 45);
 }
+
+#[test]
+fn a_settings_file_that_the_agent_skips_for_a_comment_is_no_hook_that_works() {
+    let scene = set_up();
+    let settings = scene.at("home/.claude/settings.json");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, text.replacen('{', "{ // mine\n", 1)).unwrap();
+    let (works, lines) = doctor(&scene, &[]);
+    assert!(!works, "{lines:#?}");
+    assert_has(&lines, "problem hooks:", "skips the whole of ~/.claude/settings.json: it is no plain JSON");
+    let said = piton_testkit::both(&scene.run(&["setup"]));
+    assert!(said.contains("skips the whole of ~/.claude/settings.json, so nothing is reported"), "{said}");
+}

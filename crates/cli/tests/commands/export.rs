@@ -88,7 +88,7 @@ fn each_refusal_says_the_way_out() {
     for (args, message, hint) in [
         (&["export", "t1"][..], "`t1` is no session", "`--git BRANCH` makes commits"),
         (&["export", "t1", "--into", "x"], "--git", ""),
-        (&["export", "--git", "x"], "required", ""),
+        (&["export", "--git", "x"], "needs SESSION or TARGET", ""),
         (&["export", "t9", "--git", "x"], "has no turn 9", "`piton log --session"),
         (&["export", "--session", "nobody", "--git", "x"], "there is no session `nobody`", "`piton sessions`"),
         (&["export", "t1", "--git", "main"], "refs/heads/main is checked out in", "never moved"),

@@ -162,7 +162,7 @@ mod words {
             let refused = scene.fails(&[&["undo", "--yes"], words].concat());
             assert!(refused.contains("is nothing to undo") && refused.contains("`last 3`"), "{words:?}: {refused}");
         }
-        assert!(scene.fails(&["undo", "t1", "--op", "kmzq", "--yes"]).contains("cannot be used with"));
+        assert!(scene.fails(&["undo", "t1", "--op", "kmzq", "--yes"]).contains("does not go together with"));
     }
 
     #[test]

@@ -39,12 +39,12 @@ fn with_a_turn() -> Scene {
 fn wrong_arguments_are_told_as_they_are_typed_there() {
     let scene = with_a_turn();
     for (typed, expected) in [
-        ("/piton log --nonsense", "error: unexpected argument '--nonsense' found"),
+        ("/piton log --nonsense", "error: `/piton log` has no flag `--nonsense`"),
         ("/piton log --nonsense", "Usage: /piton log [OPTIONS]"),
-        ("/piton rewind", "<TARGET>"),
-        ("/piton diff --stat --name-only", "Usage: /piton diff [OPTIONS] [FROM [TO]]"),
-        ("/piton undo --owner nobody", "invalid value 'nobody'"),
-        ("/piton undo --op x t1", "cannot be used with"),
+        ("/piton rewind", "`/piton rewind` needs TARGET"),
+        ("/piton diff --stat --name-only", "Usage: /piton diff [OPTIONS] [TURN | FROM [TO]]"),
+        ("/piton undo --owner nobody", "`nobody` is nothing for `--owner`"),
+        ("/piton undo --op x t1", "does not go together with"),
         ("/piton log a\u{202e}b", "a\\u{202e}b"),
     ] {
         let said = answer(&scene, typed);

@@ -310,11 +310,14 @@ impl History {
     }
 
     pub(crate) fn row_of(&self, id: &SessionId) -> Result<SessionRow, BranchError> {
-        Ok(self.store.session(id)?.ok_or_else(|| TargetError::UnknownSession(id.to_string()))?)
+        Ok(self
+            .store
+            .session(id)?
+            .ok_or_else(|| TargetError::UnknownSession { session: id.to_string(), near: Vec::new() })?)
     }
 
     pub(crate) fn session_view(&self, id: &SessionId) -> Result<SessionView, BranchError> {
         let view = self.session_views(|one| one == id)?.pop();
-        Ok(view.ok_or_else(|| TargetError::UnknownSession(id.to_string()))?)
+        Ok(view.ok_or_else(|| TargetError::UnknownSession { session: id.to_string(), near: Vec::new() })?)
     }
 }

@@ -19,7 +19,8 @@ use crate::workspace::{History, Standing};
 /// What to compare.
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
-    /// The earlier side; the newest checkpoint if not given.
+    /// The earlier side; when not given, the beginning of the last turn, or a rewind after it, else the newest
+    /// checkpoint.
     pub from: Option<String>,
     /// The later side; the current state if not given.
     pub to: Option<String>,
@@ -72,11 +73,17 @@ impl History {
     /// Compares two moments.
     pub fn diff(&self, options: &DiffOptions) -> Result<Diff, DiffError> {
         let mut now = None;
+        let mut since = None;
         let from = match &options.from {
             Some(target) => self.side(target, &mut now)?,
             None => {
-                let head = self.store.head(self.record.line)?.ok_or(TargetError::Empty)?;
-                SideOf { root: head.checkpoint.root, row: Some(head) }
+                let begun = self.since_turn()?;
+                since = begun.as_ref().map(|begun| begun.view.clone());
+                let row = match begun {
+                    Some(begun) => begun.row,
+                    None => self.store.head(self.record.line)?.ok_or(TargetError::Empty)?,
+                };
+                SideOf { root: row.checkpoint.root, row: Some(row) }
             }
         };
         let to = self.side(options.to.as_deref().unwrap_or("@"), &mut now)?;
@@ -118,11 +125,18 @@ impl History {
             path.is_in_scope(&options.paths) || options.paths.iter().any(|asked| asked.is_within(path))
         };
         let unreadable = readable.differing_folders();
+        let counts = Counts::of(&changes);
+        if let Some(since) = &mut since {
+            since.changes = counts;
+        }
         Ok(Diff {
             from: from.row.as_ref().map(Into::into),
             to: to.row.as_ref().map(Into::into),
-            changes: Counts::of(&changes),
+            changes: counts,
             files,
+            since,
+            turn: None,
+            unsure: Vec::new(),
             not_compared: not_compared.iter().map(Into::into).collect(),
             unreadable: unreadable.iter().filter(|path| is_asked_for(path)).map(Into::into).collect(),
         })

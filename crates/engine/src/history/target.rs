@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use piton_model::diff;
-use piton_model::target::{BadTarget, TurnPlace, split_session};
+use piton_model::near::nearest;
+use piton_model::target::{BadTarget, TurnPlace, meant_turn, split_session};
 use piton_model::{Cause, SessionId, StepRef, Target, Timestamp, TurnContext, WorkspacePath};
 use piton_store::{CheckpointRow, SessionRow, StoreError};
 
@@ -16,8 +17,13 @@ pub enum TargetError {
     #[error(transparent)]
     Bad(#[from] BadTarget),
     /// Nothing has that name or id.
-    #[error("there is no checkpoint `{0}`")]
-    Unknown(String),
+    #[error("there is no checkpoint `{target}`")]
+    Unknown {
+        /// What was typed.
+        target: String,
+        /// Targets that may have been meant, the likeliest first.
+        near: Vec<String>,
+    },
     /// Several ids begin like that.
     #[error("`{prefix}` is the beginning of several ids: {}", candidates.join(", "))]
     Ambiguous {
@@ -39,8 +45,13 @@ pub enum TargetError {
     #[error("`@` is the workspace as it is now, not a checkpoint")]
     Now,
     /// No session is called that.
-    #[error("there is no session `{0}`")]
-    UnknownSession(String),
+    #[error("there is no session `{session}`")]
+    UnknownSession {
+        /// What was typed.
+        session: String,
+        /// Sessions that may have been meant, by id or name.
+        near: Vec<String>,
+    },
     /// Several sessions are at work, and nobody can be asked which is meant.
     #[error("`{target}` could be of several sessions that are at work: {}", live.join(", "))]
     SeveralSessions {
@@ -97,7 +108,10 @@ fn stands_in(place: Option<&Path>) -> String {
 impl History {
     /// The checkpoint that a target refers to, as it was recorded. If the view differs from the record, the view is rebuilt.
     pub fn resolve(&self, text: &str) -> Result<CheckpointRow, TargetError> {
-        let row = self.resolve_row(text)?;
+        let row = self.resolve_row(text).map_err(|error| match error {
+            TargetError::Unknown { target, .. } => TargetError::Unknown { near: self.near_targets(text), target },
+            error => error,
+        })?;
         match self.store.check_checkpoint(&row) {
             Err(StoreError::Diverged { .. }) => {
                 self.store.rebuild()?;
@@ -105,6 +119,27 @@ impl History {
             }
             checked => Ok(checked.map(|()| row)?),
         }
+    }
+
+    /// Targets that may have been meant by one that means nothing.
+    fn near_targets(&self, text: &str) -> Vec<String> {
+        let (session, rest) = split_session(text);
+        let before = session.map(|session| format!("{session}:")).unwrap_or_default();
+        let turn = meant_turn(rest).map(|turn| format!("{before}{turn}"));
+        let exists = |target: &String| matches!(self.resolve_row(target), Ok(_) | Err(TargetError::Gap { .. }));
+        if let Some(turn) = turn.filter(exists) {
+            return vec![turn];
+        }
+        // An id of a session alone is no moment.
+        if session.is_none()
+            && let Ok(row) = self.session_meant(Some(text), text)
+            && let Ok(last) = self.lineage(&row.session.id).and_then(|lineage| self.last_turn_in(&lineage))
+            && last > 0
+        {
+            return vec![format!("{text}:t{last}")];
+        }
+        let names = self.store.names().unwrap_or_default();
+        nearest(text, names.iter().map(String::as_str))
     }
 
     fn resolve_row(&self, text: &str) -> Result<CheckpointRow, TargetError> {
@@ -115,12 +150,10 @@ impl History {
                 let first = self.store.checkpoints_of(&session.session.id)?.into_iter().next();
                 first.ok_or(TargetError::Empty)
             }
-            _ if session.is_some() && !matches!(rest.parse()?, Target::Turn { .. }) => {
-                Err(TargetError::Unknown(text.to_owned()))
-            }
+            _ if session.is_some() && !matches!(rest.parse()?, Target::Turn { .. }) => Err(unknown(text)),
             Target::Now => Err(TargetError::Now),
             Target::Start => self.store.first(self.record.line)?.ok_or(TargetError::Empty),
-            Target::Name(name) => self.store.named(&name)?.ok_or(TargetError::Unknown(name)),
+            Target::Name(name) => self.store.named(&name)?.ok_or(unknown(&name)),
             Target::Age(ms) => {
                 let moment = Timestamp(self.environment.clock.now().0.saturating_sub(ms));
                 match self.store.not_after(self.record.line, moment)? {
@@ -138,7 +171,7 @@ impl History {
                 }
                 let mut rows = self.store.with_prefix(&prefix)?;
                 match rows.len() {
-                    0 => Err(TargetError::Unknown(prefix)),
+                    0 => Err(unknown(&prefix)),
                     1 => Ok(rows.remove(0)),
                     _ => Err(TargetError::Ambiguous {
                         prefix,
@@ -228,7 +261,16 @@ impl History {
             });
             return match all.len() {
                 1 => Ok(all.remove(0)),
-                0 => Err(TargetError::UnknownSession(wanted.to_owned())),
+                0 => {
+                    let all = self.store.sessions()?;
+                    let called = |row: &SessionRow| {
+                        let session = &row.session;
+                        [session.name.clone(), Some(session.agent_id.clone()), Some(session.id.short().to_owned())]
+                    };
+                    let called: Vec<String> = all.iter().flat_map(called).flatten().collect();
+                    let near = nearest(wanted, called.iter().map(String::as_str));
+                    Err(TargetError::UnknownSession { session: wanted.to_owned(), near })
+                }
                 _ => Err(TargetError::Ambiguous {
                     prefix: wanted.to_owned(),
                     candidates: all.iter().map(|row| row.session.id.to_string()).collect(),
@@ -265,4 +307,8 @@ impl History {
         }
         Ok(())
     }
+}
+
+fn unknown(target: &str) -> TargetError {
+    TargetError::Unknown { target: target.to_owned(), near: Vec::new() }
 }

@@ -14,7 +14,7 @@ use crate::capture::sound::Readable;
 use crate::capture::{CaptureError, taken_in};
 use crate::history::diff::DiffError;
 use crate::history::target::TargetError;
-use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, SkippedView, Status};
+use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, SinceView, SkippedView, Status};
 use crate::workspace::{History, Standing, Workspace};
 
 /// Which checkpoints to list.
@@ -34,11 +34,21 @@ impl Workspace {
             Standing::Other(_) => FolderState::Other,
             Standing::Missing => FolderState::Missing,
         };
+        let since = self.since_turn()?;
+        let mut since_changes = Vec::new();
         let (changes, taken_in, skipped, unread_rules, index, held) = match self.now(false) {
             Ok(now) => {
                 let trees = Trees { fresh: &now.fresh, store: &self.store };
                 let from = head.as_ref().map(|h| h.checkpoint.root);
                 let changes = diff::root_changes(&trees, from.as_ref(), Some(&now.root))?;
+                if let Some(since) = &since {
+                    since_changes = match diff::root_changes(&trees, Some(&since.row.checkpoint.root), Some(&now.root))
+                    {
+                        // What is damaged is told by whoever compares with it.
+                        Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Vec::new(),
+                        found => found?,
+                    };
+                }
                 let taken_in = from.map_or(Ok(Vec::new()), |from| taken_in(&trees, &from.tree, &now.root.tree))?;
                 let unread_rules = self.unread_rules(&now.folder, now.index.as_ref());
                 let mut skipped = now.skipped;
@@ -75,6 +85,9 @@ impl Workspace {
             last: head.as_ref().map(Into::into),
             changes: Counts::of(&changes),
             files: changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
+            since: since.map(|since| SinceView { changes: Counts::of(&since_changes), ..since.view }),
+            since_files: since_changes.iter().filter(|c| !c.implied).map(Into::into).collect(),
+            rewound: self.rewound()?,
             taken_in: taken_in.iter().map(Into::into).collect(),
             skipped,
             unread_rules: unread_rules.iter().map(Into::into).collect(),

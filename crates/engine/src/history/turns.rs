@@ -11,7 +11,7 @@ use piton_store::{ChangeRow, CheckpointRow, OperationRow, StepRow, StoreError, T
 use crate::history::operations::operation_views;
 use crate::history::since::is_of;
 use crate::history::together::{Together, file};
-use crate::view::{Cursor, GapView, LogEntry, OperationView, StepView, Timeline, TurnView, Unknown};
+use crate::view::{Cursor, GapView, LogEntry, OperationView, StepView, Timeline, TurnView, Undone, Unknown};
 use crate::workspace::History;
 
 /// What to show of the timeline.
@@ -70,8 +70,44 @@ impl History {
             turn.passed_by = future.get(&(turn.session.clone(), turn.number)).cloned();
             turn.future = turn.passed_by.is_some();
         }
+        self.mark_undone(&mut entries)?;
         let sessions = if shown.is_empty() { Vec::new() } else { self.session_views(|id| shown.contains(id))? };
         Ok(Timeline { entries, total, older, next, begin_again, future: future_count, sessions })
+    }
+
+    /// Says of each turn how much of it was taken back.
+    fn mark_undone(&self, entries: &mut [LogEntry]) -> Result<(), StoreError> {
+        let is_turn = |entry: &&LogEntry| matches!(entry, LogEntry::Turn(_));
+        let operations = self.store.operations()?;
+        if operations.is_empty() || !entries.iter().any(|entry| is_turn(&entry)) {
+            return Ok(());
+        }
+        let mut from = u64::MAX;
+        for entry in entries.iter() {
+            let LogEntry::Turn(turn) = entry else { continue };
+            let row = self.store.turn(&turn.session, turn.number)?;
+            let steps = self.store.steps(&turn.session, Some(turn.number))?;
+            from = row.iter().map(|row| row.seq).chain(steps.iter().map(|step| step.seq)).fold(from, u64::min);
+        }
+        let changes = self.all_changes(from)?;
+        let refs: Vec<_> = changes.iter().filter(|change| change.owner.turn().is_some()).collect();
+        let Some(effects) = self.effects(&refs)? else { return Ok(()) };
+        let mut counts: HashMap<TurnKey, (u64, u64)> = HashMap::new();
+        for (number, change) in refs.iter().enumerate() {
+            let Some((session, turn)) = change.owner.turn() else { continue };
+            let (all, undone) = counts.entry((session.clone(), turn)).or_default();
+            *all += 1;
+            *undone += u64::from(!effects.is_in_effect(number));
+        }
+        for entry in entries {
+            let LogEntry::Turn(turn) = entry else { continue };
+            turn.undone = match counts.get(&(turn.session.clone(), turn.number)) {
+                None | Some((_, 0)) => None,
+                Some((all, undone)) if all == undone => Some(Undone::Whole),
+                Some(_) => Some(Undone::Partly),
+            };
+        }
+        Ok(())
     }
 
     /// The entries to show, without their contents.
@@ -313,11 +349,26 @@ struct Turns {
     unlisted: HashMap<(SessionId, u32, u32), Counts>,
     /// How much the user or an unknown author changed, if it was too much to list.
     yours_unlisted: HashMap<TurnKey, Counts>,
+    /// The turns in which a conversation was compacted.
+    compacted: HashSet<TurnKey>,
+    /// Name and annotation of the checkpoint just before a turn.
+    notes: HashMap<TurnKey, (Option<String>, Option<String>)>,
     unsure_unlisted: HashMap<TurnKey, Counts>,
 }
 
 impl Turns {
     fn add_checkpoint(&mut self, row: &CheckpointRow) {
+        if let Some(place) = &row.checkpoint.place {
+            let key = (place.session.clone(), place.turn);
+            let note = row.annotation.clone().filter(|note| !note.is_empty());
+            match row.checkpoint.cause {
+                Cause::Compaction => drop(self.compacted.insert(key)),
+                Cause::Prompt if note.is_some() || !row.names.is_empty() => {
+                    self.notes.insert(key, (row.names.first().cloned(), note));
+                }
+                _ => {}
+            }
+        }
         if let (Some(place), Cause::Prompt | Cause::BeforeTool) = (&row.checkpoint.place, row.checkpoint.cause) {
             let key = (place.session.clone(), place.turn, place.step);
             self.before.entry(key).or_insert_with(|| row.checkpoint.id.clone());
@@ -402,6 +453,10 @@ impl Turns {
             future: false,
             passed_by: None,
             accepted: None,
+            undone: None,
+            compacted: self.compacted.contains(&key),
+            name: self.notes.get(&key).and_then(|(name, _)| name.clone()),
+            annotation: self.notes.get(&key).and_then(|(_, note)| note.clone()),
         }
     }
 }

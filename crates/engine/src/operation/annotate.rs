@@ -39,7 +39,10 @@ impl Workspace {
         let mut writer = locked.writer()?;
         writer.record(Record::Annotation { checkpoint: id.clone(), text: text.to_owned() })?;
         writer.commit(true, false)?;
-        let row = locked.store.checkpoint(&id)?.ok_or(TargetError::Unknown(target.to_owned()))?;
+        let row = locked
+            .store
+            .checkpoint(&id)?
+            .ok_or(TargetError::Unknown { target: target.to_owned(), near: Vec::new() })?;
         Ok(Annotated { checkpoint: (&row).into() })
     }
 
@@ -50,7 +53,10 @@ impl Workspace {
     pub fn name_session(&mut self, session: &SessionId, name: &str) -> Result<(), AnnotateError> {
         let locked = self.lock(PATIENCE)?;
         // Read under the lock: the record is written whole, and its agent may report just now.
-        let row = locked.store.session(session)?.ok_or_else(|| TargetError::UnknownSession(session.to_string()))?;
+        let row = locked
+            .store
+            .session(session)?
+            .ok_or_else(|| TargetError::UnknownSession { session: session.to_string(), near: Vec::new() })?;
         let mut writer = locked.writer()?;
         writer.record(Record::Session(piton_model::Session { name: Some(name.to_owned()), ..row.session }))?;
         writer.commit(false, false)?;

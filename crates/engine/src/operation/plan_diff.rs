@@ -43,6 +43,9 @@ impl History {
             files,
             not_compared: Vec::new(),
             unreadable: Vec::new(),
+            since: None,
+            turn: None,
+            unsure: Vec::new(),
         })
     }
 }

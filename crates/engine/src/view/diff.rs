@@ -5,7 +5,7 @@ use piton_model::text::Hunk;
 use piton_model::{Entry, ObjectId, SkipReason};
 use serde::{Deserialize, Serialize};
 
-use super::{CheckpointView, PathView, SkippedView};
+use super::{CheckpointView, PathView, SinceView, SkippedView};
 
 /// One path's difference, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +85,15 @@ pub struct Diff {
     /// Folders that differ, with a damaged listing in the store, so it is unknown in what.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<PathView>,
+    /// What the earlier side is, where nobody named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<SinceView>,
+    /// The turn or step that alone did what is listed: `t5`, `t5.2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
+    /// Of a turn: paths that it may have changed, or somebody else. They are not among the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsure: Vec<PathView>,
 }
 
 /// One path's difference with its content.

@@ -106,6 +106,26 @@ pub struct TurnView {
     /// How much of what it changed the user accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<AcceptedPart>,
+    /// How much of what it changed for sure was taken back, where any of it was. Only a timeline says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone: Option<Undone>,
+    /// The agent compacted its conversation in this turn: it knows what was said before as a summary only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compacted: bool,
+    /// What a person calls the checkpoint just before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What a person noted on that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotation: Option<String>,
+}
+
+/// How much was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undone {
+    Whole,
+    Partly,
 }
 
 /// How much of something is accepted.

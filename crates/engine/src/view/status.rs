@@ -7,8 +7,8 @@ use piton_model::diff::Counts;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CheckpointView, FileChange, GapView, OperationView, SessionView, SkippedView, UnreadRulesView, Waiting,
-    all_readable, readable,
+    CheckpointView, FileChange, GapView, OperationView, SessionView, SinceTurn, SinceView, SkippedView,
+    UnreadRulesView, Waiting, all_readable, readable,
 };
 
 /// The state of a workspace.
@@ -33,6 +33,15 @@ pub struct Status {
     pub files: Vec<FileChange>,
     /// The same as counts.
     pub changes: Counts,
+    /// Since when people want to know what changed: the beginning of the last turn, or a rewind that came after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<SinceView>,
+    /// What changed since then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub since_files: Vec<FileChange>,
+    /// The rewind that the workspace or its conversation stands at: nothing was asked of an agent since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewound: Option<RewoundView>,
     /// Paths that the newest checkpoint skipped, with the reason, and that the next one will have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_in: Vec<SkippedView>,
@@ -68,6 +77,15 @@ pub struct Status {
     /// Changed rules and settings that wait for the user's agreement.
     #[serde(default, skip_serializing_if = "Waiting::is_empty")]
     pub rules_waiting: Waiting,
+}
+
+/// A rewind, with where it came from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RewoundView {
+    pub operation: OperationView,
+    /// The last turn before it, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<SinceTurn>,
 }
 
 /// Whether a workspace's folder is the one that was captured.

@@ -7,8 +7,17 @@ use super::Failure;
 use crate::call::{call, flag, without};
 use crate::code::Code;
 use crate::text;
+use crate::text::Text;
 
 const RELATIVE: &str = "a relative path begins at the current folder if that is in the workspace, else at its root";
+
+/// `did you mean `t5`?`; nothing where nothing is near.
+pub fn did_you_mean(near: &[String]) -> Option<Text> {
+    let all: Vec<_> = near.iter().map(|one| format!("`{one}`")).collect();
+    let (last, others) = all.split_last()?;
+    let or = if others.is_empty() { "" } else { " or " };
+    Some(format!("did you mean {}{or}{last}?", others.join(", ")).into())
+}
 
 impl From<TargetError> for Failure {
     fn from(error: TargetError) -> Self {
@@ -18,7 +27,8 @@ impl From<TargetError> for Failure {
             TargetError::Bad(_) => {
                 Self::user(Code::BadTarget, text).hint(text![log(), " lists the checkpoints; a name is matched whole"])
             }
-            TargetError::Unknown(_) => Self::user(Code::UnknownTarget, text)
+            TargetError::Unknown { near, .. } => Self::user(Code::UnknownTarget, text)
+                .hints(did_you_mean(&near))
                 .hint(text![log(), " lists the checkpoints; a name is matched whole"]),
             TargetError::Ambiguous { .. } => {
                 Self::user(Code::AmbiguousTarget, text).hint("type more letters of the id")
@@ -31,10 +41,12 @@ impl From<TargetError> for Failure {
             TargetError::Now => Self::user(Code::TargetIsNow, text).hint(text![log(), " lists the checkpoints"]),
             TargetError::NoSession(_) => Self::user(Code::NoSession, text)
                 .hint(text![log(), " lists the checkpoints; a session is recorded when an agent reports to piton"]),
-            TargetError::UnknownSession(_) => Self::user(Code::UnknownSession, text).hint(text![
-                call("sessions"),
-                " lists them; the beginning of an id is enough, a name is matched whole"
-            ]),
+            TargetError::UnknownSession { near, .. } => {
+                Self::user(Code::UnknownSession, text).hints(did_you_mean(&near)).hint(text![
+                    call("sessions"),
+                    " lists them; the beginning of an id is enough, a name is matched whole"
+                ])
+            }
             TargetError::SeveralSessions { target, live } => {
                 let (one, target) = (live.first().map_or("SESSION", String::as_str), target.as_str());
                 let way = match target.parse() {

@@ -59,6 +59,15 @@ pub fn say(out: &mut Lines, room: &Room, conflicts: &[ConflictView], is_whole: b
             others => Text::new(Style::Dim, format!(" (the same file as {})", others.join(", "))),
         };
         out.say(text!["  ", path, ": ", conflict.why.describe(), others, decided]);
+        // Where this is part of a refusal, its hints say so.
+        if let Some(path) = conflict.path.exact().filter(|_| is_whole && conflict.why == Why::InTheWay) {
+            let path = flag("--path").arg(path.as_path());
+            out.say(text![
+                "    ",
+                path,
+                " asks for the whole of it, and puts the folder in the place of what is there"
+            ]);
+        }
         for clash in conflict.clashes.iter().take(places) {
             say_clash(out, clash, lines, is_cut);
             is_all &= clash.ours.len() <= lines && clash.theirs.len() <= lines;

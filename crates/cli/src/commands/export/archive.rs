@@ -40,7 +40,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let workspace = surroundings.open(console)?;
     let session = match workspace.session_meant(Some(wanted), wanted) {
         Ok(row) => row.session,
-        Err(TargetError::UnknownSession(_)) if matches!(wanted.parse(), Ok(Target::Turn { .. })) => {
+        Err(TargetError::UnknownSession { .. }) if matches!(wanted.parse(), Ok(Target::Turn { .. })) => {
             return Err(Failure::user(
                 Code::UnknownSession,
                 format!("`{wanted}` is no session, and an archive is of a whole one"),

@@ -18,7 +18,10 @@ pub fn write(out: &mut dyn Write, look: &Look, log: &Log, here: u32, titles: &Ti
         log.checkpoints.iter().map(|c| (words::age(c.created_at, &look.now), description(c, titles, names))).collect();
     let ages = widest(rows.iter().map(|(age, _)| age.len())) + 2;
     // Names are aligned up to a width that leaves short ones near their counts.
-    let texts = widest(rows.iter().map(|(_, text)| text.width())).min(56);
+    let counts = widest(log.checkpoints.iter().map(|c| words::signs(&c.changes).width()));
+    let others = widest(log.checkpoints.iter().map(|c| words::of_line(c.line, here).len()));
+    let room = look.width.saturating_sub(2 + 10 + ages + 2 + counts + if others > 0 { others + 2 } else { 0 });
+    let texts = widest(rows.iter().map(|(_, text)| text.width())).min(room.clamp(12, 56));
     for (at, (checkpoint, (age, text))) in log.checkpoints.iter().zip(&rows).enumerate() {
         let marker = if at == newest { Text::new(Style::Bold, "*") } else { Text::default() };
         let other = words::of_line(checkpoint.line, here);

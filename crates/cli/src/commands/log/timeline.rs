@@ -16,6 +16,8 @@ use crate::table::{Cell, ShownText, line, widest};
 
 /// Narrower than this, words give way.
 const NARROW: usize = 72;
+/// Narrower than this, whose a turn is gives way to what it was, where there is one session alone.
+const WIDE: usize = 100;
 /// Counts stay near their texts, however wide the terminal is.
 const LONGEST_TEXT: usize = 64;
 /// Narrower than this a text says nothing.
@@ -75,6 +77,11 @@ impl<'a> Columns<'a> {
         let session = if narrow { 0 } else { widest(rows.iter().map(|row| escape(&row.session).len())) };
         let remark = widest(rows.iter().map(|row| row.remark.width()));
         let gap = |width: usize| if width == 0 { 0 } else { width + 2 };
+        // Where there is one session alone, a prompt says more than whose it is.
+        let names = rows.iter().map(|row| &row.session).filter(|name| !name.is_empty()).count();
+        let longest = widest(rows.iter().filter(|row| row.counts.is_some()).map(|row| row.text.width()));
+        let needed = 2 + gap(target) + gap(age) + gap(counts) + gap(session) + gap(remark) + longest;
+        let session = if names == 1 && look.width < WIDE && needed > look.width { 0 } else { session };
         let taken = 2 + gap(target) + gap(age) + gap(counts) + gap(session) + gap(remark);
         let room = look.width.saturating_sub(taken + 2).clamp(SHORTEST_TEXT, LONGEST_TEXT);
         let cut = below().filter(|below| below.counts.is_some()).map(|below| below.text.width());
