@@ -200,6 +200,25 @@ impl Console {
         }
     }
 
+    /// Asks for one of some letters; the last of them where none is typed.
+    pub fn choose(&mut self, question: &str, letters: &[char]) -> char {
+        let otherwise = letters.last().copied().unwrap_or_default();
+        let _ = self.stdout.flush();
+        let _ = write!(io::stderr(), "{question} ");
+        let _ = io::stderr().flush();
+        let mut answer = String::new();
+        match io::stdin().read_line(&mut answer) {
+            Ok(0) | Err(_) => {
+                let _ = writeln!(io::stderr());
+                otherwise
+            }
+            Ok(_) => {
+                let first = answer.trim().to_lowercase().chars().next();
+                first.filter(|letter| letters.contains(letter)).unwrap_or(otherwise)
+            }
+        }
+    }
+
     /// Brings out what is still buffered.
     pub fn flush(&mut self) -> Result<(), Failure> {
         if self.is_given_up {

@@ -44,8 +44,8 @@ pub use recovered::{LeftoverView, Recovered};
 pub use rules::{Accepted, HeldSetting, HeldView, Waiting};
 pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{
-    Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult, SessionChanges,
-    SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
+    Annotated, ChangedFile, DoubtView, Found, GapView, LogEntry, NumberedChange, OwnedFile, SearchResult,
+    SessionChanges, SessionView, Sessions, StepView, Timeline, TurnView, Unknown, UnknownTurn,
 };
 pub use status::{FolderState, Initialized, Status, UnreadStore};
 pub use told::{LeftBehind, Told, ToldFile};

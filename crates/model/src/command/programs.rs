@@ -757,8 +757,11 @@ impl Call<'_> {
             }
             "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" | "mawk" => self.edits_in_place(program, words, &texts),
             "mkdir" => {}
+            // Without a name it is one that piton did not see.
             _ if WRITERS.contains(&program) => {
-                self.writes_all(words, &[]);
+                if self.writes_all(words, &[]) == 0 {
+                    self.unknown();
+                }
             }
             "cp" | "mv" | "ln" | "install" | "rsync" | "gcp" | "gmv" => self.copies(program, words, &texts),
             "dd" => {
@@ -999,7 +1002,11 @@ impl Call<'_> {
         if !has_script && !is_short_e {
             files.next();
         }
-        for file in files.cloned().collect::<Vec<_>>() {
+        let files: Vec<Argument> = files.cloned().collect();
+        if files.is_empty() {
+            self.unknown();
+        }
+        for file in files {
             match file {
                 Some(file) => self.folder(&file.pattern),
                 None => self.unknown(),
@@ -1032,7 +1039,7 @@ impl Call<'_> {
             }
             None => match given.pop() {
                 Some(to) => to,
-                None => return,
+                None => return self.unknown(),
             },
         };
         let Some(to) = to else {
@@ -1157,7 +1164,11 @@ impl Call<'_> {
             | "filter-branch" | "lfs" => {
                 self.everything(&[]);
             }
-            "mv" | "rm" if !has(&["--cached", "-n", "--dry-run"]) => drop(self.writes_all(&words, &[])),
+            "mv" | "rm" if !has(&["--cached", "-n", "--dry-run"]) => {
+                if self.writes_all(&words, &[]) == 0 {
+                    self.unknown();
+                }
+            }
             "mv" | "rm" => {}
             // Its hooks may format what is committed.
             "commit" if has(&["--no-verify", "-n"]) => {}
