@@ -311,7 +311,14 @@ Not undone: side effects of these commands outside the workspace's files (proces
         assert_eq!((scene.read("a.txt"), scene.read("b.txt")), ("two\n".to_owned(), "one\n".to_owned()));
         assert!(scene.told(&["undo", "--yes"]).contains("turn it blue"));
         assert_eq!(scene.read("a.txt"), "one\n");
-        assert!(scene.fails(&["undo", "--yes"]).contains("nothing that is still there"));
+        let said = scene.fails(&["undo", "--yes"]);
+        assert!(said.contains("nothing that is still there"), "{said}");
+        // One that is in the middle of a turn is not passed over without a word.
+        scene.ok(&["redo", "--yes"]);
+        second.prompt("go on");
+        let shown = scene.ok(&["undo", "--preview"]);
+        assert!(shown.contains("turn it blue") && shown.contains("the agent is in the middle of"), "{shown}");
+        second.end_turn();
         // Two that are in the middle of a turn: without a terminal nobody sees which is meant.
         first.prompt("more");
         second.prompt("more");

@@ -37,7 +37,7 @@ pub(crate) struct Running {
     own: Vec<AtWork>,
     /// Others whose tools run here, and may be writing to the very files; at a rewind all that are at work.
     others: Vec<AtWork>,
-    /// Others whose tools run elsewhere, while this workspace is only captured along.
+    /// Others that are not in the way: their tools run elsewhere, while this workspace is only captured along, or none runs.
     along: Vec<AtWork>,
     /// Commands that go on after their tools have returned.
     background: Vec<StepRow>,
@@ -282,7 +282,11 @@ impl History {
                 background.push(row);
             }
         }
-        let (along, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(|one| one.session.session.along);
+        let (mut along, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(|one| one.session.session.along);
+        // Whoever asks for the last turn is told of one that goes on and has changed nothing yet.
+        if matches!(ask, Asked::Undo(options) if options.choice.is_last_turn()) {
+            along.extend(self.in_a_turn(&mut seen)?);
+        }
         for near in self.near_captured() {
             let known = others.len();
             if is_rewind {

@@ -27,8 +27,8 @@ impl Choice {
 }
 
 impl History {
-    /// The session whose last turn is meant; none where no change of any is in effect, or where a command is typed to an
-    /// agent, whose session it then is. Without what is there now, what nobody has captured yet does not count.
+    /// The session whose last turn is meant; none where there are not several, or where a command is typed to an agent, whose
+    /// session it then is. Without what is there now, what nobody has captured yet does not count.
     pub(crate) fn session_of_last_turn(
         &self,
         seen: Option<&FolderNow<'_>>,
@@ -68,7 +68,8 @@ impl History {
                 true => last_stuck = last_stuck.or(Some(change)),
             }
         }
-        let Some(last) = last.or(last_stuck) else { return Ok(None) };
+        // With nothing to take back, the session that reported last is the one to speak of.
+        let Some(last) = last.or(last_stuck) else { return Ok(lines.into_iter().next().map(|(row, _)| row)) };
         // Of a change that may be of several, the first that is sure of itself, else the newest session's.
         let steps = || step_of(&last.owner).into_iter().chain(steps_of_owner(&last.owner));
         let holds = |(_, lineage): &(SessionRow, Lineage)| steps().any(|step| lineage.holds_step(step));
