@@ -60,6 +60,11 @@ pub trait Transcripts: Sync {
     /// middle of a line: so the end of a long transcript is enough.
     fn ends_interrupted(&self, part: &mut dyn BufRead) -> io::Result<bool>;
 
+    /// When that was, where the transcript says it.
+    fn interrupted_at(&self, _part: &mut dyn BufRead) -> io::Result<Option<Timestamp>> {
+        Ok(None)
+    }
+
     /// Writes the transcript of a branch. May write many small pieces: `to` should be buffered.
     fn branch(&self, from: &mut dyn BufRead, to: &mut dyn Write, branch: &NewBranch<'_>) -> io::Result<Copied>;
 }

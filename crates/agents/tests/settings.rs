@@ -172,14 +172,28 @@ fn an_entry_that_only_resembles_pitons_is_not_touched() {
 }
 
 #[test]
+fn a_setup_from_before_lacks_the_end_of_a_batch_and_gets_it_and_both_go_byte_for_byte() {
+    let users = "{\n  \"model\": \"x\"\n}\n";
+    let now = install(users, &piton()).unwrap();
+    // As the piton of before left it.
+    let place = |event: &str| now.find(&format!("    \"{event}\"")).unwrap();
+    let without = format!("{}{}", &now[..place("PostToolBatch")], &now[place("Stop")..]);
+    assert_eq!(installed(&without).unwrap().missing, ["PostToolBatch"]);
+    let again = install(&without, &piton()).unwrap();
+    assert!(installed(&again).unwrap().missing.is_empty(), "{again}");
+    assert_eq!(remove(&again).unwrap(), users);
+    assert_eq!(remove(&without).unwrap(), users);
+}
+
+#[test]
 fn what_an_earlier_piton_left_is_brought_up_to_date() {
-    let old = r#"{"hooks":{"PostToolBatch":[{"hooks":[{"type":"command","command":"/old/piton hook claude-code"}]}],
+    let old = r#"{"hooks":{"SubagentStart":[{"hooks":[{"type":"command","command":"/old/piton hook claude-code"}]}],
         "PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"/old/piton hook claude-code","timeout":5}]},
                       {"hooks":[{"type":"command","command":"/older/piton hook claude-code"}]}]}}"#;
     let with = install(old, &piton()).unwrap();
     let found = installed(&with).unwrap();
     assert_eq!(found.hooks.len(), EVENTS.len(), "{with}");
-    assert!(found.missing.is_empty() && !with.contains("PostToolBatch") && !with.contains("/old"), "{with}");
+    assert!(found.missing.is_empty() && !with.contains("SubagentStart") && !with.contains("/old"), "{with}");
     // The user's own time limit stays.
     assert!(with.contains("\"timeout\":5") && !with.contains("\"matcher\":\"*\""), "{with}");
     // So do hooks for events that piton does not handle.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use piton_engine::view::{Diff, OperationOutcome, PlanView, RunningView};
+use piton_engine::view::{Diff, OperationOutcome, PathView, PlanView, RunningView};
 use piton_engine::{
     Carry, OperationError, Plan, Policy, RedoOptions, Refusal, RewindOptions, Settle, UndoOptions, Workspace,
 };
@@ -277,7 +277,8 @@ fn go(
         plan.count_as_interrupted();
         refusal = workspace.refusal(&plan, policy);
     }
-    let view = plan.view();
+    let view = plan.view().clone();
+    let view = &view;
     beside(console, view);
     let diff = if way.diff { Some(workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from)?) } else { None };
     let mut around = around(workspace, console, how == How::Preview, act.settle().partial)?;
@@ -287,9 +288,27 @@ fn go(
         console.print(&shown, |out, look| write_plan(out, look, view, &around, diff.as_ref()))?;
         return Ok(None);
     }
+    let mut is_shown = false;
+    if let (How::Ask, Act::Undo(options), false, None) = (how, act, view.unsure.is_empty(), &refusal) {
+        console.say_with(|out, look| write_plan(out, look, view, &around, diff.as_ref()));
+        is_shown = true;
+        if let Some(more) = also(console, workspace, view, options)? {
+            plan = more;
+            refusal = workspace.refusal(&plan, policy);
+            is_shown = refusal.is_none();
+        }
+    }
+    let view = plan.view();
     if !view.is_empty() {
         let contents = || workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from);
-        let agreed = may_go_on(console, (view, diff.as_ref()), refusal, act, way, (&around, &contents))?;
+        let agreed = may_go_on(
+            console,
+            (view, diff.as_ref().filter(|_| !is_shown)),
+            refusal,
+            act,
+            way,
+            (&around, is_shown, &contents),
+        )?;
         if let (Agreed::KeepingMine, Act::Rewind { target, options }) = (agreed, act) {
             let options = RewindOptions { carry: Carry::Mine, ..options.clone() };
             let act = Act::Rewind { target: target.clone(), options };
@@ -299,6 +318,32 @@ fn go(
     }
     let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
     done.map(Some).map_err(stopped)
+}
+
+/// Asks whether to take back what may be the user's own, too; the plan with all of it where they say so.
+fn also(
+    console: &mut Console,
+    workspace: &Workspace,
+    view: &PlanView,
+    options: &UndoOptions,
+) -> Result<Option<Plan>, Stopped> {
+    let mut options = options.clone();
+    options.choice.unsure = true;
+    let plan = |workspace: &Workspace| {
+        workspace.plan_undo(&options).map_err(|error| Stopped::Failed(Failure::of_operation(error, &call("undo"))))
+    };
+    loop {
+        match console.choose(&plan::also(view), &["yes", "diff", "no"]) {
+            "yes" => return plan(workspace).map(Some),
+            "diff" => {
+                let diff = workspace.plan_diff(&plan(workspace)?, CONTEXT).map_err(Failure::from)?;
+                let wanted = |path: &PathView| view.unsure.iter().any(|file| file.path == *path);
+                let files: Vec<_> = diff.files.iter().filter(|file| wanted(&file.change.path)).collect();
+                console.say_with(|out, look| files.into_iter().try_for_each(|file| patch::write(out, look, file)));
+            }
+            _ => return Ok(None),
+        }
+    }
 }
 
 /// Asks whether the turns that agents seem to be in were interrupted.
@@ -324,11 +369,11 @@ fn may_go_on(
     refusal: Option<Refusal>,
     act: &Act,
     way: &Way,
-    (around, contents): (&Around, &dyn Fn() -> Result<Diff, Failure>),
+    (around, is_plan_shown, contents): (&Around, bool, &dyn Fn() -> Result<Diff, Failure>),
 ) -> Result<Agreed, Failure> {
     let Way { how, command, .. } = way;
     let is_in_conflict = matches!(refusal, Some(Refusal::Impossible(OperationError::Conflict(_))));
-    if *how == How::Ask || is_in_conflict || !plan.others.is_empty() {
+    if !is_plan_shown && (*how == How::Ask || is_in_conflict || !plan.others.is_empty()) {
         console.say_with(|out, look| write_plan(out, look, plan, around, diff));
     }
     match refusal {

@@ -3,6 +3,9 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests make and read files of their own")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "agents/whose.rs"]
+mod whose;
+
 use piton_testkit::{ClaudeCode, Model, Say, Scene, Turn, snapshot};
 use serde_json::{Value, json};
 

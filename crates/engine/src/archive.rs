@@ -425,7 +425,7 @@ impl Ends {
         let at = last.clone();
         let steps = self.steps.into_iter().map(move |step| {
             let closed = at(&step.session).saturating_mul(1_000_000);
-            Record::StepEnded(StepEnd { at: step, how: Ending::Lost, closed, outside: Vec::new() })
+            Record::StepEnded(StepEnd { at: step, how: Ending::Lost, closed, cut: None, outside: Vec::new() })
         });
         let turns = self.turns.into_iter().map(move |(session, number)| {
             let at = piton_model::Timestamp(last(&session));

@@ -3,6 +3,7 @@
 pub(crate) mod agreed;
 pub(crate) mod ahead;
 pub(crate) mod bits;
+pub(crate) mod hands;
 pub(crate) mod held;
 pub(crate) mod ignored;
 pub(crate) mod lean;
@@ -21,11 +22,11 @@ use piton_host::{
     unread_rules,
 };
 use piton_model::diff::{self, Change, Counts, TreeSource};
-use piton_model::ownership::{self, ChangedPath, FolderGone, Moment, ObservedChange, Owned, Owner, Window};
+use piton_model::ownership::{self, ChangedPath, FolderGone, Judged, Moment, ObservedChange, Owned, Window};
 use piton_model::target::check_name;
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Entry, HeldPath, ObjectId, OperationId, Rank, Record, SessionId, SkipReason,
-    StepRef, Timestamp, TurnContext, WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Ending, Entry, HeldPath, ObjectId, OperationId, Rank, Record, SessionId,
+    SkipReason, StepRef, Timestamp, TurnContext, WorkspacePath,
 };
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StoreError, Writer};
 
@@ -101,6 +102,10 @@ pub(crate) struct About {
     pub moment: Moment,
     /// The window of the step that ends now, whatever the store says.
     pub ending: Option<Window>,
+    /// Steps that must have ended by now without a word: how, and when they were cut off, where that is known.
+    pub over: Vec<(StepRef, Ending, Option<i64>)>,
+    /// The tools of a session that were called together have just ended, with its hooks: when.
+    pub ended_together: Option<(SessionId, i64)>,
     /// Some turns or tools were not recorded.
     pub has_missed: bool,
     /// The workspace's folder is gone, or was until an operation made it anew.
@@ -122,6 +127,8 @@ impl About {
             git: None,
             moment: Moment::Between,
             ending: None,
+            over: Vec::new(),
+            ended_together: None,
             has_missed: false,
             is_folder_gone: false,
             held: HeldNow::default(),
@@ -526,7 +533,7 @@ impl History {
         }
         let is_listed = listed.len() <= MOST_LISTED;
         let gone = if about.is_folder_gone { self.store.gone_since(parent.seq)? } else { None };
-        let mut windows = self.windows(parent.seq, gone.as_ref().map(|(seq, _)| *seq))?;
+        let mut windows = self.windows(parent.seq, gone.as_ref().map(|(seq, _)| *seq), &about.moment)?;
         let went = gone.map(|(_, gap)| FolderGone {
             moment: Moment::of(gap.cause, &gap.place),
             at: gap.at.0.saturating_mul(1_000_000),
@@ -536,6 +543,16 @@ impl History {
             windows.push(ending.clone());
             windows.sort_by(|a, b| a.step.cmp(&b.step));
         }
+        // A step that ends for want of a word in its own turn is as if it had reported its end.
+        for window in windows.iter_mut().filter(|window| window.closed.is_none()) {
+            let over = about.over.iter().find(|(step, ..)| *step == window.step);
+            if let Some((_, Ending::Lost, cut)) = over
+                && about.moment == Moment::Between
+            {
+                (window.cut_off, window.closed) = (true, *cut);
+            }
+        }
+        self.add_tools_before(&mut windows, parent.seq, about)?;
         let reported = match &about.place {
             Some(TurnContext { session, turn, step: Some(step) }) => {
                 Some(StepRef { session: session.clone(), turn: *turn, step: *step })
@@ -549,8 +566,12 @@ impl History {
             // While another folder was here, this one was not captured.
             || self.store.has_other_line_since(parent.seq, self.record.line)?;
         let has_lost = self.store.has_lost_records_since(parent.seq)?;
-        let may_be_a_shells = windows.iter().any(|window| !window.says);
-        let last = if may_be_a_shells { self.store.last_owners(self.record.line)? } else { HashMap::new() };
+        let may_be_a_tools = windows.iter().any(|window| !window.says || window.followed_until.is_some());
+        let paths: HashSet<&WorkspacePath> = listed.iter().map(|change| &change.path).collect();
+        let hand_edits = if may_be_a_tools { self.hand_edits(&paths)? } else { HashMap::new() };
+        let gone_or_not: Vec<_> = listed.iter().map(|change| (&change.path, change.after.is_none())).collect();
+        let in_git = if windows.is_empty() { HashSet::new() } else { self.as_in_git(parent, &gone_or_not)? };
+        let asks_editors = may_be_a_tools && hands::are_few(listed.len());
         let came = |change: &&Change| change.before.is_none() && change.after.as_ref().is_some_and(Entry::is_folder);
         let new_folders: HashSet<&WorkspacePath> = changes.iter().filter(came).map(|change| &change.path).collect();
         let mut owned: Vec<Owned> = Vec::new();
@@ -562,25 +583,33 @@ impl History {
                 path: &change.path,
                 when: when.and_then(|index| when_it_came(index, change, &new_folders, parent.checkpoint.created_at)),
                 deleted: change.after.is_none(),
-                was_yours: last.get(&change.path).is_some_and(Owner::may_be_you),
+                created: change.before.is_none(),
+                hand_edit: hand_edits.get(&change.path).copied(),
+                is_open_in_editor: asks_editors && self.is_being_edited(&change.path),
+                is_as_in_git: in_git.contains(&change.path),
             };
-            let owner = match &went {
-                Some(went) => went.owner(&change.path, &windows),
-                None => ownership::owner(found, &windows, &about.moment),
+            let judged = match &went {
+                Some(went) => Judged { owner: went.owner(&change.path, &windows), doubt: None },
+                None => ownership::judge(found, &windows, &about.moment),
             };
             let is_missed = has_missed || nearby.missed.iter().any(|part| change.path.is_within(part));
-            let owner = match (has_lost || !is_compared, is_missed) {
-                (true, _) => ownership::across_a_lost_record(owner),
-                (false, true) => ownership::beside_a_missed_tool(owner),
-                (false, false) => owner,
+            let Judged { owner, doubt } = match (has_lost || !is_compared, is_missed) {
+                (true, _) => judged.across_a_lost_record(),
+                (false, true) => judged.beside_a_missed_tool(),
+                (false, false) => judged,
             };
+            // Of too many to list, whose they all are is enough.
+            let doubt = doubt.filter(|_| is_listed);
             // If there are too many to list, a single owner is recorded, and only if none of them needs more detail.
             let settles = if is_listed && went.is_none() { ownership::settles(&owner, found, &windows) } else { None };
             let path = ChangedPath { path: change.path.clone(), kind: change.kind() };
-            match owned.iter_mut().find(|group| group.owner == owner && group.settles == settles) {
+            let is_same = |group: &&mut Owned| group.owner == owner && group.settles == settles && group.doubt == doubt;
+            match owned.iter_mut().find(is_same) {
                 Some(group) if is_listed => group.paths.push(path),
                 Some(_) => {}
-                None => owned.push(Owned { owner, settles, paths: if is_listed { vec![path] } else { Vec::new() } }),
+                None => {
+                    owned.push(Owned { owner, settles, doubt, paths: if is_listed { vec![path] } else { Vec::new() } })
+                }
             }
             // Too many to list, and without a common owner.
             if !is_listed && owned.len() > 1 {
@@ -591,7 +620,7 @@ impl History {
     }
 
     /// The windows of tools that were open at any time since a checkpoint and had opened by a given record.
-    pub(crate) fn windows(&self, since: u64, until: Option<u64>) -> Result<Vec<Window>, StoreError> {
+    pub(crate) fn windows(&self, since: u64, until: Option<u64>, moment: &Moment) -> Result<Vec<Window>, StoreError> {
         let ended = self.store.steps_ended_since(since)?;
         let all = ended.into_iter().chain(self.store.open_steps()?);
         let all = all.filter(|row| until.is_none_or(|until| row.seq < until));
@@ -606,9 +635,41 @@ impl History {
                     *along.entry(session.clone()).or_insert(is_along)
                 }
             };
-            windows.push(window_of(&row, since, along));
+            let mut window = window_of(&row, since, along, &self.path);
+            // Nobody hears of a tool that the user interrupted: its transcript may tell, and its process.
+            if row.ending.is_none()
+                && *moment == Moment::Between
+                && let Some(cut) = self.cut_off(&row)?
+            {
+                (window.cut_off, window.closed) = (true, cut);
+            }
+            windows.push(window);
         }
         Ok(windows)
+    }
+
+    /// Adds the edit tools that hooks of their agent may still be following, and says until when of each that is there.
+    fn add_tools_before(&self, windows: &mut Vec<Window>, since: u64, about: &About) -> Result<(), StoreError> {
+        for row in self.store.steps_followed(since)? {
+            if windows.iter().all(|window| window.step != row.step.at) {
+                windows.push(Window { past: true, ..window_of(&row, 0, false, &self.path) });
+            }
+        }
+        for window in windows.iter_mut().filter(|window| window.followed_until.is_some()) {
+            if let Some((session, at)) = &about.ended_together
+                && *session == window.step.session
+            {
+                window.followed_until = Some(*at);
+            }
+            let turn = self.store.turn(&window.step.session, window.step.turn)?;
+            window.prompted = turn.map_or(i64::MIN, |row| row.turn.at.0.saturating_mul(1_000_000));
+        }
+        Ok(())
+    }
+
+    /// Whether any tool of a session has ended that its agent's hooks may be following.
+    pub(crate) fn is_followed(&self, session: &SessionId) -> Result<bool, StoreError> {
+        Ok(self.store.steps_followed(u64::MAX >> 1)?.iter().any(|row| row.step.at.session == *session))
     }
 
     /// Whether a session is at work, as far as is known: an agent that was killed never reports its end.

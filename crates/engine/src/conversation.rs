@@ -165,7 +165,7 @@ impl History {
         let turn = match row.checkpoint.cause {
             Cause::Prompt => place.turn,
             Cause::SessionStart | Cause::TurnEnd => place.turn.saturating_add(1),
-            Cause::BeforeTool | Cause::AfterTool | Cause::Compaction => {
+            Cause::BeforeTool | Cause::AfterTool | Cause::AfterTools | Cause::Compaction => {
                 return Err(NoConversation::Within { turn: place.turn }.into());
             }
             Cause::Manual | Cause::BeforeOperation | Cause::Operation => {

@@ -165,6 +165,11 @@ impl Workspace {
         let mut gaps = locked.record_events_aside(options)?;
         let context = locked.context(report, options, asked)?;
         let cause = cause_of(&report.event).filter(|_| options.automatic);
+        // Where no tool ran that hooks may follow, there is nothing to look for.
+        let cause = match cause {
+            Some(Cause::AfterTools) if !locked.is_followed(&context.session)? => None,
+            cause => cause,
+        };
         let captured = match cause {
             Some(cause) => locked.capture_event(report, &context, cause, options),
             None => {
@@ -260,7 +265,9 @@ impl Locked<'_> {
             place: Some(context.place()),
             description: description(&report.event),
             moment: Moment::of(cause, &context.place()),
-            ending: context.ending(&report.event, parent.as_ref().map_or(0, |row| row.seq)),
+            ending: context.ending(&report.event, parent.as_ref().map_or(0, |row| row.seq), &self.path),
+            over: context.over.iter().map(|over| (over.row.step.at.clone(), over.how, over.cut)).collect(),
+            ended_together: matches!(report.event, Event::ToolsEnded).then(|| (context.session.clone(), context.asked)),
             has_missed: context.has_missed,
             ..About::of(cause)
         };
@@ -350,6 +357,7 @@ pub(crate) fn cause_of(event: &Event) -> Option<Cause> {
         Event::Prompt { .. } => Some(Cause::Prompt),
         Event::BeforeTool(_) => Some(Cause::BeforeTool),
         Event::AfterTool(_) | Event::ToolFailed { .. } => Some(Cause::AfterTool),
+        Event::ToolsEnded => Some(Cause::AfterTools),
         // The end of a session is the last chance to see what an interrupted turn did.
         Event::TurnEnded { .. } | Event::SessionEnded { .. } => Some(Cause::TurnEnd),
         Event::Compacting { .. } => Some(Cause::Compaction),

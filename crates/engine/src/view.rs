@@ -50,8 +50,9 @@ pub use recovered::{LeftoverView, Recovered};
 pub use rules::{Accepted, HeldSetting, HeldView, Waiting};
 pub use running::{Activity, Interrupted, RunningView};
 pub use sessions::{
-    AcceptedChanges, AcceptedPart, Annotated, ChangedFile, Found, GapView, LogEntry, NumberedChange, OwnedFile,
-    SearchResult, SessionChanges, SessionView, Sessions, StepView, Timeline, TurnView, Undone, Unknown, UnknownTurn,
+    AcceptedChanges, AcceptedPart, Annotated, ChangedFile, DoubtView, Found, GapView, LogEntry, NumberedChange,
+    OwnedFile, SearchResult, SessionChanges, SessionView, Sessions, StepView, Timeline, TurnView, Undone, Unknown,
+    UnknownTurn,
 };
 pub use status::{FolderState, Initialized, RewoundView, Status, UnreadStore};
 pub use told::{LeftBehind, Told, ToldFile};

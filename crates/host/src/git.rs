@@ -10,6 +10,7 @@
 //! Written for this instead of using gix, whose index reader alone takes longer than all of this may take, and which
 //! brings 80 crates. Reading never runs git, never reads the user's own settings, never opens anything for writing.
 
+mod agrees;
 mod cached;
 mod changed;
 pub mod command;

@@ -8,6 +8,7 @@ mod assemble;
 pub mod bounded;
 pub mod clock;
 pub mod disk;
+mod editors;
 pub mod fail;
 pub mod git;
 mod ignored;
@@ -34,6 +35,7 @@ mod written;
 
 pub use apply::{STAGED, staged_by, staged_step};
 pub use clock::{Clock, SystemClock};
+pub use editors::is_open_in_editor;
 pub use ignored::{IgnoreFiles, IgnoredAt};
 pub use index::Index;
 pub use lock::Lock;

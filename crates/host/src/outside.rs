@@ -52,6 +52,12 @@ pub fn lines(path: &Path, from: u64) -> io::Result<Option<Lines>> {
     Ok(Some(Lines { reader, length, cut_off: all > length, mode }))
 }
 
+/// When a file was last written, in nanoseconds since 1970.
+pub fn written_at(path: &Path) -> Option<i64> {
+    let stat = rustix::fs::stat(path).ok()?;
+    Some(stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec as i64))
+}
+
 /// Creates an agent's folder, accessible to its user alone, if it does not exist.
 ///
 /// # Errors

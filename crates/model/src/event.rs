@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::session::Attended;
+
 /// One report of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -54,6 +56,8 @@ pub enum Event {
         /// Whether the user stopped it.
         interrupted: bool,
     },
+    /// The tools that were called together have ended, and with them the agent's own hooks after them.
+    ToolsEnded,
     /// The agent's answer is complete.
     TurnEnded {
         failed: bool,
@@ -103,4 +107,9 @@ pub struct ToolCall {
     pub command: Option<String>,
     /// Whether it keeps running after it has returned.
     pub background: bool,
+    /// Whether other hooks of the agent may change files after it: [`Event::ToolsEnded`] says when they have ended.
+    #[serde(default)]
+    pub hooked: bool,
+    #[serde(default)]
+    pub attended: Attended,
 }

@@ -4,6 +4,7 @@
 //! the same output, so each of piton's rules can be tested with a few lines of values.
 
 pub mod blame;
+pub mod command;
 pub mod content;
 pub mod conversation;
 pub mod diff;

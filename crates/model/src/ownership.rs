@@ -3,13 +3,36 @@
 //! A wrong owner that is claimed with certainty would make an undo take back somebody else's work, so anything
 //! uncertain is [`Owner::Unsure`], with everyone it may have been.
 //!
-//! - A tool's *window* is open from its before event to its after event (or to what shows that it must have ended).
-//! - `named`: a tool whose window was open names the file and reports that it ran. A tool that failed, or was never
-//!   heard of again, may not have run at all: the user may have edited the file in its place.
-//! - `window`: the file changed while the only open window was that of a tool that does not say what it writes, such as
-//!   a shell.
+//! A tool's *window* is open from its before event to its after event (or to what shows that it must have ended). The
+//! rules, of which the first that holds decides:
+//!
+//! | # | situation | owner |
+//! |---|---|---|
+//! | 1 | one open window names the path | that step, `named`; several: unsure, those |
+//! | 2 | after an edit tool and before the end of its batch, a path that it named, which nobody edited by hand since the prompt | that step, `followed`; another session's shell open: unsure, both |
+//! | 3 | the same interval, no window open, another path or one edited by hand | unsure: the step, you |
+//! | 4 | one shell whose command is a *writer* of the path | that step, `window` |
+//! | 5 | git's HEAD or index moved and the content equals it | in a shell's window: `window`; outside: you |
+//! | 6 | shells of two sessions | unsure: both, you |
+//! | 7 | a shell; the path was edited by hand in the last two hours, or an editor has it open | unsure: the step, you |
+//! | 8 | a shell whose command is *idle* | unsure: the step, you |
+//! | 9 | a shell, otherwise | that step, `window` |
+//! | 10 | a command that the user started and can work beside (`piton run`, interactive or for over a minute) | an existing file: unsure; a new one: `window` |
+//! | 11 | a window that was cut off | up to its end as above; later: unsure. No end known: what its command names and changed within a minute of its start is its own |
+//! | 12 | a command in the background, and no other window covers the change | unsure: the step, you |
+//! | 13 | no window | you |
+//! | 14 | a deletion of which nobody knows when it was | sure only by 1, 4, 5, or in a window that covers everything since the last capture |
+//!
+//! What writes and what is idle, [`crate::command`] reads from a command's text. Row 10 comes before row 9 for the windows
+//! that it is about.
+//!
+//! Beside the table:
+//!
+//! - A tool that failed, or was never heard of again, may not have run at all: the user may have edited the file in its
+//!   place. So row 1 holds only for one that reports that it ran.
+//! - An edit tool is taken to say all that it writes: what else changes while it runs is unsure.
 //! - Found while no window was open: the user's own, unless events were lost and a tool may have run unnoticed
-//!   ([`beside_a_missed_tool`]).
+//!   ([`Judged::beside_a_missed_tool`]).
 //! - A shell of a session that works here takes precedence over one of a session that works elsewhere, such as in the
 //!   folder around this worktree: two agents side by side in worktrees of one repository hardly ever write into each
 //!   other's.
@@ -20,16 +43,16 @@
 //!   moment, whatever ran since ([`FolderGone`]).
 //! - A capture made while another session's tool is running cannot know that it still runs. What is in doubt for that
 //!   reason alone is settled by the tool's own after event ([`settles`]).
-//! - Nobody reports a user who saves a file while a shell runs. If the user was the last to change that file, it may
-//!   have been either; otherwise the evidence `window` is all there is, and it is shown.
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::{CommandClass, CommandPlace, Verdict};
 use crate::diff::ChangeKind;
 use crate::id::{OperationId, SessionId};
 use crate::path::WorkspacePath;
 use crate::record::Cause;
 use crate::session::{StepRef, TurnContext};
+use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "who", rename_all = "kebab-case")]
@@ -131,6 +154,9 @@ pub enum Evidence {
     Named,
     /// The file changed while only this tool ran.
     Window,
+    /// The tool named the file, and it changed again before the tools that were called together had all ended: by one of
+    /// the agent's own hooks, such as a formatter.
+    Followed,
 }
 
 impl Evidence {
@@ -139,12 +165,13 @@ impl Evidence {
         match self {
             Self::Named => "named",
             Self::Window => "window",
+            Self::Followed => "followed",
         }
     }
 
     /// The evidence of a word.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Named, Self::Window].into_iter().find(|evidence| evidence.as_str() == word)
+        [Self::Named, Self::Window, Self::Followed].into_iter().find(|evidence| evidence.as_str() == word)
     }
 }
 
@@ -163,13 +190,16 @@ pub struct Owned {
     /// The step that becomes the owner once its own after event has arrived; see [`settles`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settles: Option<Settles>,
+    /// Why the owner is unsure; older records do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
     pub paths: Vec<ChangedPath>,
 }
 
 impl Owned {
     /// Changes whose owner is final.
     pub fn of(owner: Owner, paths: Vec<ChangedPath>) -> Self {
-        Self { owner, settles: None, paths }
+        Self { owner, settles: None, doubt: None, paths }
     }
 }
 
@@ -186,6 +216,59 @@ impl From<Settles> for Owner {
     fn from(settles: Settles) -> Self {
         Self::Step { step: settles.step, evidence: settles.evidence }
     }
+}
+
+/// Why nobody can tell for sure whose a change is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Doubt {
+    pub why: Why,
+    /// When the change was made, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// When the user had edited the file by hand before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Several tools name the file.
+    SeveralNamed,
+    /// The tool that names the file failed or was cut off: it may not have run.
+    MayNotHaveRun,
+    /// Nothing was captured when the tool began.
+    NotCapturedBefore,
+    /// It changed between the end of an edit tool and that of the tools that were called with it.
+    AfterEdit,
+    /// An edit tool ran that names other files.
+    OtherFile,
+    /// Several tools ran at once.
+    SeveralTools,
+    /// Tools of several sessions ran at once.
+    SeveralSessions,
+    /// The user had edited the file by hand not long before.
+    HandEdit,
+    /// An editor has the file open.
+    Editor,
+    /// The command does not write such files by itself, as far as its text tells.
+    Idle,
+    /// The user started the command and could work beside it.
+    Attended,
+    /// Only a command in the background ran.
+    Background,
+    /// The tool was cut off, and nobody knows whether it still wrote then.
+    CutOff,
+    /// It went at a time that nobody knows.
+    Undated,
+    /// The tool had not reported its end, and somebody else looked.
+    StillRunning,
+    /// The only tool is of a session that works in another part of the folder.
+    Elsewhere,
+    /// Tools may have run that nobody recorded.
+    Missed,
+    /// A record of that time is lost.
+    Lost,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,10 +289,23 @@ pub struct Window {
     pub opened: i64,
     /// Nothing was captured when it opened: a change found now may be older.
     pub late: bool,
-    /// In nanoseconds since 1970, if known.
+    /// In nanoseconds since 1970, if known; of one that was cut off, when that was.
     pub closed: Option<i64>,
+    /// Nobody heard of its end: the user interrupted it, or its agent was killed.
+    pub cut_off: bool,
     /// The tool has returned and may still write.
     pub background: bool,
+    /// The shell command, where it is one and its text is known.
+    pub command: Option<Command>,
+    /// The user started it and could work beside it.
+    pub attended: bool,
+    /// Of an edit tool that has ended: when the tools had all ended that were called with it, or how long such a batch
+    /// is taken to go on; hooks of the agent's may have changed files until then. In nanoseconds since 1970.
+    pub followed_until: Option<i64>,
+    /// It had ended before the last capture: only what followed it may still be found.
+    pub past: bool,
+    /// When its turn's prompt came, in nanoseconds since 1970.
+    pub prompted: i64,
     /// Its session works elsewhere; this workspace is only captured along.
     pub along: bool,
     /// Its session works only in this part of the workspace, which is a workspace of its own.
@@ -218,10 +314,34 @@ pub struct Window {
     pub failed: bool,
 }
 
+/// A shell command, and where it ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    pub class: CommandClass,
+    /// The workspace whose paths are asked about, absolute.
+    pub root: Vec<u8>,
+    /// The folder that it ran in, absolute.
+    pub folder: Vec<u8>,
+}
+
 impl Window {
     /// Whether the tool's session works in a part of the workspace that does not contain this path.
     fn is_elsewhere(&self, path: &WorkspacePath) -> bool {
         self.part.as_ref().is_some_and(|part| !path.is_within(part))
+    }
+
+    fn is_naming(&self, path: &WorkspacePath) -> bool {
+        self.named.iter().any(|named| path.is_within(named))
+    }
+
+    /// Whether its command writes a path.
+    fn verdict(&self, path: &WorkspacePath) -> Verdict {
+        match &self.command {
+            Some(command) => {
+                command.class.verdict(path, &CommandPlace { root: &command.root, folder: &command.folder })
+            }
+            None => Verdict::Unknown,
+        }
     }
 }
 
@@ -270,7 +390,7 @@ impl FolderGone {
         let then =
             |window: &Window| Window { closed: window.closed.filter(|closed| *closed <= self.at), ..window.clone() };
         let windows: Vec<Window> = windows.iter().map(then).collect();
-        owner(ObservedChange { path, when: None, deleted: true, was_yours: false }, &windows, &self.moment)
+        judge(ObservedChange { deleted: true, ..ObservedChange::of(path) }, &windows, &self.moment).owner
     }
 }
 
@@ -282,75 +402,299 @@ pub struct ObservedChange<'a> {
     pub when: Option<i64>,
     /// A deleted file has no time of its own.
     pub deleted: bool,
-    /// The user was the last to change this path, or may have been.
-    pub was_yours: bool,
+    /// The path was not there before.
+    pub created: bool,
+    /// When the user last edited it by hand, in the two hours before; in nanoseconds since 1970.
+    pub hand_edit: Option<i64>,
+    /// An editor has it open, as files beside it show.
+    pub is_open_in_editor: bool,
+    /// Git's HEAD or index moved since the last capture, and the content is what they say.
+    pub is_as_in_git: bool,
+}
+
+impl<'a> ObservedChange<'a> {
+    /// A change of which nothing is known but its path.
+    pub fn of(path: &'a WorkspacePath) -> Self {
+        Self {
+            path,
+            when: None,
+            deleted: false,
+            created: false,
+            hand_edit: None,
+            is_open_in_editor: false,
+            is_as_in_git: false,
+        }
+    }
+}
+
+/// Who made a change, and why that is in doubt where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    pub owner: Owner,
+    pub doubt: Option<Doubt>,
 }
 
 /// In nanoseconds. Filesystem clocks tick coarsely, so a change may appear slightly older than it is.
 const TICK: i64 = 20_000_000;
 
-/// The owner of a change found at `moment`, given the windows that were open at any time since the last capture.
+/// How long after its start what an interrupted command names is its own, where nobody knows its end; in nanoseconds.
+const MINUTE: i64 = 60_000_000_000;
+
+/// The owner of a change found at `moment`, given the windows that were open at any time since the last capture, and the
+/// edit tools whose batches had not ended by then.
 pub fn owner(found: ObservedChange<'_>, windows: &[Window], moment: &Moment) -> Owner {
-    let is_open_then = |window: &&Window| match found.when {
-        Some(when) => {
-            let is_over = window.closed.is_some_and(|closed| when > closed + TICK);
-            when >= window.opened.saturating_sub(TICK) && (found.deleted || !is_over)
-        }
-        None => true,
-    };
-    // It may have been deleted after the window closed.
-    let gone_outside = |window: &Window| {
-        found.deleted && window.closed.zip(found.when).is_some_and(|(closed, when)| when > closed + TICK)
-    };
-    let is_naming = |window: &Window| window.named.iter().any(|named| found.path.is_within(named));
-    // A tool that names the files it writes elsewhere has nothing to do with this path.
-    let is_about = |window: &&Window| !(window.says && window.is_elsewhere(found.path)) || is_naming(window);
-    let open: Vec<&Window> = windows.iter().filter(is_open_then).filter(is_about).collect();
-    // A window without an end, at a moment that does not belong to its turn: nobody knows when it ended.
-    let is_vague = |window: &Window| {
-        window.background
-            || (window.closed.is_none()
-                && match moment {
-                    Moment::After(step) => (&step.session, step.turn) != (&window.step.session, window.step.turn),
-                    Moment::Within(session, turn) => (session, *turn) != (&window.step.session, window.step.turn),
-                    Moment::Between => true,
-                })
-            // A change without a time of its own may be from before or after a closed window.
-            || (window.closed.is_some() && (found.deleted || found.when.is_none()))
-    };
-    let ended_now = |window: &Window| matches!(moment, Moment::After(step) if *step == window.step);
+    judge(found, windows, moment).owner
+}
 
-    let naming: Vec<&Window> = open.iter().copied().filter(|window| is_naming(window)).collect();
-    let may_not_be = |w: &Window| (is_vague(w) && !ended_now(w)) || w.late || w.failed;
-    let has_ended = |w: &Window| w.closed.is_some() || ended_now(w);
-    match naming[..] {
-        // Where nothing was captured when it began, the same change includes what the user did before.
-        [one] if !may_not_be(one) && has_ended(one) => {
-            return Owner::Step { step: one.step.clone(), evidence: Evidence::Named };
+/// The same, with why it is in doubt.
+pub fn judge(found: ObservedChange<'_>, windows: &[Window], moment: &Moment) -> Judged {
+    Table { found, windows, moment }.judge()
+}
+
+/// The rules, in their order.
+struct Table<'a> {
+    found: ObservedChange<'a>,
+    windows: &'a [Window],
+    moment: &'a Moment,
+}
+
+impl Table<'_> {
+    fn judge(&self) -> Judged {
+        // A tool that names the files it writes elsewhere has nothing to do with this path.
+        let is_about = |window: &&Window| {
+            !(window.says && window.is_elsewhere(self.found.path)) || window.is_naming(self.found.path)
+        };
+        let open: Vec<&Window> = self.windows.iter().filter(|w| self.is_open_then(w)).filter(is_about).collect();
+        if let Some(judged) = self.named(&open) {
+            return judged;
         }
-        [] => {}
-        [one] => return unsure(&[one], true),
-        _ => return unsure(&naming, naming.iter().any(|window| may_not_be(window))),
+        let mut silent: Vec<&Window> = open.iter().copied().filter(|window| !window.says).collect();
+        let gives_way = |window: &Window| window.along || window.is_elsewhere(self.found.path);
+        if silent.iter().any(|window| !gives_way(window)) {
+            silent.retain(|window| !gives_way(window));
+        }
+        let (background, shells): (Vec<&Window>, Vec<&Window>) =
+            silent.into_iter().partition(|window| window.background && !self.ended_now(window));
+        let judged = self.followed(&open, &shells).or_else(|| self.written(&shells));
+        let judged = judged.or_else(|| self.as_in_git(&open, &shells));
+        judged.unwrap_or_else(|| match &shells[..] {
+            [] if open.is_empty() => Judged::sure(Owner::You),
+            [] => match open.iter().copied().filter(|window| window.says).collect::<Vec<_>>() {
+                says if !says.is_empty() => self.unsure(&says, true, Why::OtherFile),
+                _ => self.unsure(&background, true, Why::Background),
+            },
+            _ => self.in_shells(&shells),
+        })
     }
 
-    let mut silent: Vec<&Window> = open.iter().copied().filter(|w| !w.says).collect();
-    let gives_way = |window: &Window| window.along || window.is_elsewhere(found.path);
-    if silent.iter().any(|window| !gives_way(window)) {
-        silent.retain(|window| !gives_way(window));
-    }
-    match silent[..] {
-        [] if open.is_empty() => Owner::You,
-        // The tool says what it writes, and something else changed: through one of its own hooks, or the user.
-        [] => unsure(&open, true),
-        [one] if found.was_yours || one.opened == UNKNOWN || one.late || gone_outside(one) => unsure(&[one], true),
-        [one] if one.is_elsewhere(found.path) => unsure(&[one], true),
-        [one] if ended_now(one) || !is_vague(one) => Owner::Step { step: one.step.clone(), evidence: Evidence::Window },
-        _ => {
-            let or_you =
-                |w: &&Window| (is_vague(w) && !ended_now(w)) || w.opened == UNKNOWN || w.late || gone_outside(w);
-            unsure(&silent, found.was_yours || silent.iter().any(or_you))
+    fn is_open_then(&self, window: &Window) -> bool {
+        if window.past {
+            return false;
+        }
+        match self.found.when {
+            Some(when) => {
+                // One that was cut off may have gone on for a while.
+                let is_over = !window.cut_off && window.closed.is_some_and(|closed| when > closed + TICK);
+                when >= window.opened.saturating_sub(TICK) && (self.found.deleted || !is_over)
+            }
+            None => true,
         }
     }
+
+    fn ended_now(&self, window: &Window) -> bool {
+        matches!(self.moment, Moment::After(step) if *step == window.step)
+    }
+
+    /// A window without an end, at a moment that does not belong to its turn: nobody knows when it ended.
+    fn is_endless(&self, window: &Window) -> bool {
+        let is_others = || match self.moment {
+            Moment::After(step) => (&step.session, step.turn) != (&window.step.session, window.step.turn),
+            Moment::Within(session, turn) => (session, *turn) != (&window.step.session, window.step.turn),
+            Moment::Between => true,
+        };
+        window.closed.is_none() && !self.ended_now(window) && (window.cut_off || is_others())
+    }
+
+    /// A change without a time of its own may be from before or after a window that has closed.
+    fn is_undated(&self, window: &Window) -> bool {
+        window.closed.is_some() && !self.ended_now(window) && (self.found.deleted || self.found.when.is_none())
+    }
+
+    /// It may have been deleted after the window closed, or changed after the tool was cut off.
+    fn is_later(&self, window: &Window) -> bool {
+        (self.found.deleted || window.cut_off)
+            && window.closed.zip(self.found.when).is_some_and(|(closed, when)| when > closed + TICK)
+    }
+
+    /// Row 1.
+    fn named(&self, open: &[&Window]) -> Option<Judged> {
+        let naming: Vec<&Window> = open.iter().copied().filter(|window| window.is_naming(self.found.path)).collect();
+        let why_not = |window: &Window| {
+            if window.failed || window.cut_off {
+                return Some(Why::MayNotHaveRun);
+            }
+            if window.late {
+                return Some(Why::NotCapturedBefore);
+            }
+            match (self.is_endless(window) || window.background && !self.ended_now(window), self.is_undated(window)) {
+                (true, _) => Some(Why::StillRunning),
+                (_, true) => Some(Why::Undated),
+                _ => (window.closed.is_none() && !self.ended_now(window)).then_some(Why::StillRunning),
+            }
+        };
+        match naming[..] {
+            [] => None,
+            [one] => Some(match why_not(one) {
+                None => Judged::sure(Owner::Step { step: one.step.clone(), evidence: Evidence::Named }),
+                Some(why) => self.unsure(&[one], true, why),
+            }),
+            _ => {
+                let may_not_be = |window: &&Window| {
+                    why_not(window).is_some_and(|why| why != Why::StillRunning || self.is_endless(window))
+                };
+                Some(self.unsure(&naming, naming.iter().any(may_not_be), Why::SeveralNamed))
+            }
+        }
+    }
+
+    /// Rows 2 and 3.
+    fn followed(&self, open: &[&Window], shells: &[&Window]) -> Option<Judged> {
+        let when = self.found.when?;
+        let is_in_between = |window: &&Window| {
+            let ended = window.closed.is_some_and(|closed| when > closed);
+            ended && window.followed_until.is_some_and(|until| when <= until.saturating_add(TICK))
+        };
+        let ended: Vec<&Window> =
+            self.windows.iter().filter(is_in_between).filter(|w| !w.failed && !w.cut_off).collect();
+        let named = ended.iter().copied().filter(|window| window.is_naming(self.found.path)).max_by_key(|w| w.closed);
+        if let Some(one) = named {
+            let of_others: Vec<&Window> =
+                shells.iter().copied().filter(|shell| shell.step.session != one.step.session).collect();
+            if !of_others.is_empty() {
+                let both: Vec<&Window> = [one].into_iter().chain(of_others).collect();
+                return Some(self.unsure(&both, false, Why::SeveralSessions));
+            }
+            if self.found.hand_edit.is_some_and(|edited| edited >= one.prompted) {
+                return Some(self.unsure(&[one], true, Why::HandEdit));
+            }
+            return Some(Judged::sure(Owner::Step { step: one.step.clone(), evidence: Evidence::Followed }));
+        }
+        // Another tool has begun, so that this one may be it.
+        if open.iter().any(|window| !window.background) {
+            return None;
+        }
+        let one = ended.into_iter().filter(|w| !w.is_elsewhere(self.found.path)).max_by_key(|window| window.closed)?;
+        Some(self.unsure(&[one], true, Why::AfterEdit))
+    }
+
+    /// Row 4, and of row 11 that of which no end is known.
+    fn written(&self, shells: &[&Window]) -> Option<Judged> {
+        let is_writer = |window: &&&Window| window.verdict(self.found.path) == Verdict::Writer;
+        let writers: Vec<&Window> = shells.iter().filter(is_writer).copied().collect();
+        let [one] = writers[..] else { return None };
+        let is_soon =
+            |window: &Window| self.found.when.is_some_and(|when| when <= window.opened.saturating_add(MINUTE));
+        let is_its = match (one.cut_off, one.closed) {
+            (true, None) => is_soon(one),
+            (true, Some(_)) => !self.is_later(one) || self.found.deleted,
+            (false, _) => !self.is_endless(one),
+        };
+        let is_seen = !one.late && one.opened != UNKNOWN && !one.is_elsewhere(self.found.path);
+        (is_its && is_seen).then(|| Judged::window(one))
+    }
+
+    /// Row 5.
+    fn as_in_git(&self, open: &[&Window], shells: &[&Window]) -> Option<Judged> {
+        if !self.found.is_as_in_git {
+            return None;
+        }
+        match shells {
+            [] => open.iter().all(|window| window.background).then(|| Judged::sure(Owner::You)),
+            // A command that is known not to write may have staged what the user wrote.
+            [one] if one.verdict(self.found.path) != Verdict::Idle && self.why_not(one, true).is_none() => {
+                Some(Judged::window(one))
+            }
+            _ => None,
+        }
+    }
+
+    /// Rows 6 to 10, and what is left of 11 and 14.
+    fn in_shells(&self, shells: &[&Window]) -> Judged {
+        let is_of_several = shells.iter().any(|window| window.step.session != shells[0].step.session);
+        if is_of_several && shells.iter().all(|window| !window.is_elsewhere(self.found.path)) {
+            return self.unsure(shells, true, Why::SeveralSessions);
+        }
+        if self.found.hand_edit.is_some() {
+            return self.unsure(shells, true, Why::HandEdit);
+        }
+        if self.found.is_open_in_editor {
+            return self.unsure(shells, true, Why::Editor);
+        }
+        // Of tools that run side by side, those that write nothing have not done it.
+        let is_at_work = |window: &&&Window| window.verdict(self.found.path) != Verdict::Idle;
+        let at_work: Vec<&Window> = shells.iter().filter(is_at_work).copied().collect();
+        match at_work[..] {
+            [] => self.unsure(shells, true, Why::Idle),
+            [one] if one.attended && !self.found.created => self.unsure(&[one], true, Why::Attended),
+            [one] => match self.why_not(one, false) {
+                None => Judged::window(one),
+                Some(why) => self.unsure(&[one], true, why),
+            },
+            _ => {
+                let why = at_work.iter().find_map(|window| self.why_not(window, false));
+                self.unsure(&at_work, why.is_some(), why.unwrap_or(Why::SeveralTools))
+            }
+        }
+    }
+
+    /// Why a change in a shell's window is not surely its own. `is_known`: something else than the time shows whose it is.
+    fn why_not(&self, window: &Window, is_known: bool) -> Option<Why> {
+        let checks = [
+            (window.late || window.opened == UNKNOWN, Why::NotCapturedBefore),
+            (window.is_elsewhere(self.found.path), Why::Elsewhere),
+            (window.cut_off && (window.closed.is_none() || self.is_later(window)), Why::CutOff),
+            (self.is_endless(window), Why::StillRunning),
+            (!is_known && (self.is_undated(window) || self.is_later(window)), Why::Undated),
+        ];
+        checks.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why)
+    }
+
+    fn unsure(&self, windows: &[&Window], or_you: bool, why: Why) -> Judged {
+        let steps = windows.iter().map(|window| Candidate::Step(window.step.clone()));
+        let candidates = steps.chain(or_you.then_some(Candidate::You)).collect();
+        let at = |ns: i64| Timestamp(ns.div_euclid(1_000_000));
+        let edited = self.found.hand_edit.filter(|_| why == Why::HandEdit).map(at);
+        let doubt = Doubt { why, at: self.found.when.filter(|_| !self.found.deleted).map(at), edited };
+        Judged { owner: Owner::Unsure { candidates }, doubt: Some(doubt) }
+    }
+}
+
+impl Judged {
+    fn sure(owner: Owner) -> Self {
+        Self { owner, doubt: None }
+    }
+
+    fn window(window: &Window) -> Self {
+        Self::sure(Owner::Step { step: window.step.clone(), evidence: Evidence::Window })
+    }
+
+    /// The same where a tool may have run unrecorded: what rested only on the absence of other tools is now in doubt.
+    pub fn beside_a_missed_tool(self) -> Self {
+        let owner = beside_a_missed_tool(self.owner);
+        Self { doubt: doubt_after(&owner, self.doubt, Why::Missed), owner }
+    }
+
+    /// The same where a record of the timeline is lost: nothing lists what that record found, so anyone may have
+    /// contributed.
+    pub fn across_a_lost_record(self) -> Self {
+        let owner = across_a_lost_record(self.owner);
+        Self { doubt: doubt_after(&owner, self.doubt, Why::Lost), owner }
+    }
+}
+
+fn doubt_after(owner: &Owner, doubt: Option<Doubt>, why: Why) -> Option<Doubt> {
+    let is_unsure = matches!(owner, Owner::Unsure { .. });
+    is_unsure.then(|| doubt.unwrap_or(Doubt { why, at: None, edited: None }))
 }
 
 /// The step that a doubtful change will prove to be from, if that step reports its own end.
@@ -365,7 +709,8 @@ pub fn settles(owner: &Owner, found: ObservedChange<'_>, windows: &[Window]) -> 
         Candidate::You => None,
     });
     let (Some(step), None) = (steps.next(), steps.next()) else { return None };
-    let is_at_work = |window: &Window| window.step == *step && window.closed.is_none() && !window.background;
+    let is_at_work =
+        |window: &Window| window.step == *step && window.closed.is_none() && !window.background && !window.cut_off;
     if !windows.iter().any(is_at_work) {
         return None;
     }
@@ -380,7 +725,7 @@ pub fn settles(owner: &Owner, found: ObservedChange<'_>, windows: &[Window]) -> 
 pub fn beside_a_missed_tool(owner: Owner) -> Owner {
     match owner {
         Owner::You => Owner::Unsure { candidates: vec![Candidate::You] },
-        Owner::Step { step, evidence: Evidence::Window } => {
+        Owner::Step { step, evidence: Evidence::Window | Evidence::Followed } => {
             Owner::Unsure { candidates: vec![Candidate::Step(step), Candidate::You] }
         }
         Owner::Unsure { mut candidates } => {
@@ -400,14 +745,6 @@ pub fn across_a_lost_record(owner: Owner) -> Owner {
         Owner::Step { step, .. } => Owner::Unsure { candidates: vec![Candidate::Step(step), Candidate::You] },
         owner => beside_a_missed_tool(owner),
     }
-}
-
-fn unsure(windows: &[&Window], or_you: bool) -> Owner {
-    let mut candidates: Vec<Candidate> = windows.iter().map(|w| Candidate::Step(w.step.clone())).collect();
-    if or_you {
-        candidates.push(Candidate::You);
-    }
-    Owner::Unsure { candidates }
 }
 
 #[cfg(test)]

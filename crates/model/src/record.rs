@@ -301,6 +301,8 @@ pub enum Cause {
     Prompt,
     BeforeTool,
     AfterTool,
+    /// The tools that an agent called together had ended, with its own hooks.
+    AfterTools,
     TurnEnd,
     /// The agent was about to compact its conversation.
     Compaction,
@@ -311,11 +313,12 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::SessionStart,
         Self::Prompt,
         Self::BeforeTool,
         Self::AfterTool,
+        Self::AfterTools,
         Self::TurnEnd,
         Self::Compaction,
         Self::Manual,
@@ -335,6 +338,7 @@ impl Cause {
             Self::Prompt => "prompt",
             Self::BeforeTool => "before-tool",
             Self::AfterTool => "after-tool",
+            Self::AfterTools => "after-tools",
             Self::TurnEnd => "turn-end",
             Self::Compaction => "compaction",
             Self::Manual => "manual",

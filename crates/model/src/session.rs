@@ -112,6 +112,46 @@ pub struct Step {
     pub process: Option<Process>,
     /// When its window opened, in nanoseconds since 1970.
     pub opened: i64,
+    /// The folder that a shell command began in, absolute; older records do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Other hooks of the agent may change files after it, and the agent reports when they have ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hooked: bool,
+    #[serde(default, skip_serializing_if = "Attended::is_no")]
+    pub attended: Attended,
+}
+
+/// Whether the user could work beside a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attended {
+    /// An agent runs it.
+    #[default]
+    No,
+    /// The user started it: beside one that takes long they do something else.
+    Started,
+    /// It talked with the user.
+    Interactive,
+}
+
+impl Attended {
+    fn is_no(&self) -> bool {
+        *self == Self::No
+    }
+
+    /// The word that it is recorded by.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Started => "started",
+            Self::Interactive => "interactive",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::No, Self::Started, Self::Interactive].into_iter().find(|one| one.as_str() == word)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -160,8 +200,11 @@ pub struct StepEnd {
     #[serde(flatten)]
     pub at: StepRef,
     pub how: Ending,
-    /// In nanoseconds since 1970.
+    /// In nanoseconds since 1970; where the tool did not report it, when somebody noticed.
     pub closed: i64,
+    /// When the tool was cut off, in nanoseconds since 1970, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<i64>,
     /// The files outside the workspace that it names, as it left them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Outside>,

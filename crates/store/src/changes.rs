@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use piton_model::ownership::{Evidence, Owned, Owner, OwnerKind, Settles};
-use piton_model::{ChangeKind, CheckpointId, Ending, SessionId, StepRef, WorkspacePath};
+use piton_model::ownership::{Doubt, Evidence, Owned, Owner, OwnerKind, Settles};
+use piton_model::{ChangeKind, CheckpointId, Ending, SessionId, StepRef, Timestamp, WorkspacePath};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::Reader;
@@ -22,6 +22,8 @@ pub struct ChangeRow {
     /// What happened.
     pub kind: ChangeKind,
     pub owner: Owner,
+    /// Why that is not sure.
+    pub doubt: Option<Doubt>,
 }
 
 /// What happened first and what last, path by path.
@@ -33,7 +35,7 @@ const CHANGES: u32 = 20;
 /// Makes the rows of a checkpoint's changes.
 pub(crate) fn apply_changes(db: &Connection, seq: i64, owned: &[Owned]) -> Result<(), StoreError> {
     let mut insert =
-        db.prepare_cached("INSERT OR REPLACE INTO changes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?;
+        db.prepare_cached("INSERT OR REPLACE INTO changes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?;
     let mut number = seq << CHANGES;
     for group in owned {
         if let Some(settles) = &group.settles {
@@ -50,6 +52,8 @@ pub(crate) fn apply_changes(db: &Connection, seq: i64, owned: &[Owned]) -> Resul
         insert.raw_bind_parameter(9, owner.evidence)?;
         insert.raw_bind_parameter(10, owner.operation)?;
         insert.raw_bind_parameter(11, owner.candidates)?;
+        let doubt = group.doubt.as_ref().map(serde_json::to_string).transpose().map_err(to_sql)?;
+        insert.raw_bind_parameter(12, doubt)?;
         for changed in &group.paths {
             insert.raw_bind_parameter(1, number)?;
             insert.raw_bind_parameter(3, changed.path.as_bytes())?;
@@ -82,6 +86,7 @@ pub(crate) fn settle(db: &Connection, at: &StepRef) -> Result<(), StoreError> {
         for group in &mut owned {
             if let Some(settles) = group.settles.take_if(|settles| settles.step == *at).filter(is_its) {
                 group.owner = settles.into();
+                group.doubt = None;
             }
         }
         let json = serde_json::to_string(&owned).map_err(to_sql)?;
@@ -131,28 +136,26 @@ impl<'o> OwnerColumns<'o> {
 }
 
 const CHANGE: &str = "SELECT seq, path, kind, owner_kind, owner_session, owner_turn, owner_step, evidence, operation, \
-                      candidates FROM changes";
+                      candidates, doubt FROM changes";
 
 impl Reader {
-    /// Who made the newest recorded change of each path of a line, looking back through the last changes. Who edited a file
-    /// of another folder, or on another machine, says nothing of this one.
+    /// The user's own changes of a line that were found since a time, oldest first: each with its checkpoint's number and
+    /// when that was made.
     ///
     /// # Errors
     /// Where the database refuses.
-    pub fn last_owners(&self, line: u32) -> Result<HashMap<WorkspacePath, Owner>, StoreError> {
-        /// An edit of so long ago says little of who edits now.
-        const BACK: i64 = 5_000;
-        let rows = self.rows(
-            &format!(
-                "{CHANGE} WHERE key IN (
-                   SELECT key FROM changes
-                   WHERE EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.seq = changes.seq AND line = ?2)
-                   ORDER BY key DESC LIMIT ?1) ORDER BY key"
-            ),
-            [BACK, i64::from(line)],
-            change,
-        )?;
-        Ok(rows.into_iter().map(|row| (row.path, row.owner)).collect())
+    pub fn yours_since(&self, line: u32, since: Timestamp) -> Result<Vec<(u64, WorkspacePath, Timestamp)>, StoreError> {
+        let before = "SELECT seq FROM checkpoints WHERE created_at < ?1 ORDER BY seq DESC LIMIT 1";
+        let before = self.rows(before, [since.0], |row| row.get::<_, i64>(0))?.pop().unwrap_or(-1);
+        self.rows(
+            "SELECT changes.seq, path, created_at FROM changes JOIN checkpoints ON checkpoints.seq = changes.seq
+             WHERE key >= ?1 AND owner_kind = 'you' AND line = ?2 ORDER BY key",
+            [(before + 1) << CHANGES, i64::from(line)],
+            |row| {
+                let path = WorkspacePath::new(row.get::<_, Vec<u8>>(1)?).map_err(from_sql)?;
+                Ok((row.get::<_, i64>(0)? as u64, path, Timestamp(row.get(2)?)))
+            },
+        )
     }
 
     /// The changes of one checkpoint.
@@ -273,6 +276,11 @@ fn change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
         path: WorkspacePath::new(path).map_err(from_sql)?,
         kind: known(row, 2, ChangeKind::from_word)?,
         owner: owner(row)?,
+        doubt: row
+            .get::<_, Option<String>>(10)?
+            .map(|json| serde_json::from_str(&json))
+            .transpose()
+            .map_err(from_sql)?,
     })
 }
 

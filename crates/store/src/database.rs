@@ -21,7 +21,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 const STATEMENTS: usize = 64;
 
 /// The version of the rows; the packs have their own.
-pub(crate) const VERSION: i64 = 14;
+pub(crate) const VERSION: i64 = 15;
 
 /// Every table that [`apply`] and [`apply_object`] fill, with its columns in order of its key: what `verify` compares.
 pub(crate) const VIEW: [(&str, &str); 15] = [
@@ -44,11 +44,13 @@ pub(crate) const VIEW: [(&str, &str); 15] = [
     (
         "steps",
         "key, session, turn, number, seq, call, tool, summary, command, paths, background, subagent, process, \
-         process_started, process_own, opened, ending, closed, ended_seq, says, outside, outside_after",
+         process_started, process_own, opened, ending, closed, ended_seq, says, outside, outside_after, cwd, hooked, \
+         attended, cut",
     ),
     (
         "changes",
-        "key, seq, path, kind, owner_kind, owner_session, owner_turn, owner_step, evidence, operation, candidates",
+        "key, seq, path, kind, owner_kind, owner_session, owner_turn, owner_step, evidence, operation, candidates, \
+         doubt",
     ),
     ("doubts", "step, seq"),
     ("gaps", "seq, session, turn, step, cause, reason, at, lost, gone"),
@@ -106,14 +108,16 @@ CREATE TABLE steps(
   key TEXT PRIMARY KEY, session TEXT NOT NULL, turn INTEGER NOT NULL, number INTEGER NOT NULL, seq INTEGER NOT NULL,
   call TEXT, tool TEXT NOT NULL, summary TEXT NOT NULL, command TEXT, paths TEXT NOT NULL, background INTEGER NOT NULL,
   subagent TEXT, process INTEGER, process_started INTEGER, process_own INTEGER, opened INTEGER NOT NULL, ending TEXT, closed INTEGER, ended_seq INTEGER,
-  says INTEGER NOT NULL, outside TEXT, outside_after TEXT
+  says INTEGER NOT NULL, outside TEXT, outside_after TEXT, cwd TEXT, hooked INTEGER NOT NULL, attended TEXT NOT NULL,
+  cut INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX steps_open ON steps(seq) WHERE ending IS NULL;
 CREATE INDEX steps_ended ON steps(ended_seq) WHERE ended_seq IS NOT NULL;
 CREATE INDEX steps_called ON steps(session, call) WHERE call IS NOT NULL;
 CREATE TABLE changes(
   key INTEGER PRIMARY KEY, seq INTEGER NOT NULL, path BLOB NOT NULL, kind TEXT NOT NULL, owner_kind TEXT NOT NULL,
-  owner_session TEXT, owner_turn INTEGER, owner_step INTEGER, evidence TEXT, operation TEXT, candidates TEXT
+  owner_session TEXT, owner_turn INTEGER, owner_step INTEGER, evidence TEXT, operation TEXT, candidates TEXT,
+  doubt TEXT
 );
 CREATE TABLE doubts(step TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (step, seq)) WITHOUT ROWID;
 CREATE TABLE gaps(

@@ -96,8 +96,9 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
             let paths = serde_json::to_string(&s.paths).map_err(to_sql)?;
             db.prepare_cached(
                 "INSERT INTO steps VALUES
-                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, NULL, NULL, NULL, ?17, ?18, NULL)
-                 ON CONFLICT(key) DO UPDATE SET background = max(background, ?11)",
+                 (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, NULL, NULL, NULL, ?17, ?18, NULL,
+                  ?19, ?20, ?21, NULL)
+                 ON CONFLICT(key) DO UPDATE SET background = max(background, ?11), attended = ?21",
             )?
             .execute(params![
                 step_key(&s.at),
@@ -117,18 +118,22 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
                 s.process.map(|process| process.own),
                 s.opened,
                 s.says,
-                outside_json(&s.outside)?
+                outside_json(&s.outside)?,
+                s.cwd,
+                s.hooked,
+                s.attended.as_str()
             ])?;
             touch(db, &s.at.session, seq, milliseconds(s.opened))?;
         }
-        Record::StepEnded(StepEnd { at, how, closed, outside }) => {
-            let sql = "UPDATE steps SET ending = ?2, closed = ?3, ended_seq = ?4, outside_after = ?5 WHERE key = ?1";
+        Record::StepEnded(StepEnd { at, how, closed, cut, outside }) => {
+            let sql = "UPDATE steps SET ending = ?2, closed = ?3, ended_seq = ?4, outside_after = ?5, cut = ?6 WHERE key = ?1";
             db.prepare_cached(sql)?.execute(params![
                 step_key(at),
                 how.as_str(),
                 closed,
                 seq,
-                outside_json(outside)?
+                outside_json(outside)?,
+                cut
             ])?;
             if is_word_of_the_agent(*how) {
                 settle(db, at)?;
@@ -224,9 +229,12 @@ pub(crate) fn touch_by_checkpoint(
         settle(db, &StepRef { session: session.clone(), turn: *turn, step: *step })?;
     }
     match checkpoint.cause {
-        Cause::SessionStart | Cause::Prompt | Cause::BeforeTool | Cause::AfterTool | Cause::Compaction => {
-            touch(db, session, seq, checkpoint.created_at)
-        }
+        Cause::SessionStart
+        | Cause::Prompt
+        | Cause::BeforeTool
+        | Cause::AfterTool
+        | Cause::AfterTools
+        | Cause::Compaction => touch(db, session, seq, checkpoint.created_at),
         Cause::TurnEnd | Cause::Manual | Cause::BeforeOperation | Cause::Operation => Ok(()),
     }
 }

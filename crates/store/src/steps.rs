@@ -1,13 +1,13 @@
 //! The rows of steps, and the questions to them.
 
-use piton_model::session::{Outside, Process, Step};
+use piton_model::session::{Attended, Outside, Process, Step};
 use piton_model::{Ending, SessionId, StepRef};
 use rusqlite::{Row, params};
 
 use crate::Reader;
 use crate::database::{from_sql, to_sql};
 use crate::error::StoreError;
-use crate::query::parsed;
+use crate::query::{known, parsed};
 use crate::sessions::ending;
 
 /// A step as it stands. Files elsewhere that it names are in its record only.
@@ -21,12 +21,15 @@ pub struct StepRow {
     pub ending: Option<Ending>,
     /// When, in nanoseconds since 1970.
     pub closed: Option<i64>,
+    /// When it was cut off, where that is known.
+    pub cut: Option<i64>,
     /// What became of the files elsewhere that it names.
     pub outside_after: Vec<Outside>,
 }
 
 const STEP: &str = "SELECT session, turn, number, seq, call, tool, summary, command, paths, background, subagent, \
-                    process, opened, ending, closed, says, outside, outside_after, process_started, process_own FROM steps";
+                    process, opened, ending, closed, says, outside, outside_after, process_started, process_own, cwd, \
+                    hooked, attended, cut FROM steps";
 
 impl Reader {
     /// The step of a record's number.
@@ -84,6 +87,21 @@ impl Reader {
         self.rows(&format!("{STEP} WHERE ended_seq > ?1 ORDER BY seq"), [seq as i64], step)
     }
 
+    /// The steps that had ended by a record and whose batch of tools had not, as far as anybody reported: hooks of the agent
+    /// may change files after them.
+    pub fn steps_followed(&self, seq: u64) -> Result<Vec<StepRow>, StoreError> {
+        /// What is further back has long been followed by other events.
+        const BACK: i64 = 200;
+        let clause = format!(
+            "{STEP} WHERE hooked AND ended_seq > ?2 AND ended_seq <= ?1 AND ended_seq > COALESCE((
+                 SELECT max(seq) FROM checkpoints WHERE checkpoints.session = steps.session AND checkpoints.seq > ?2
+                 AND checkpoints.seq <= ?1 AND cause IN ('after-tools', 'prompt', 'turn-end', 'session-start')), 0)
+             ORDER BY seq"
+        );
+        let newest: i64 = self.db().query_row("SELECT COALESCE(max(seq), 0) FROM records", [], |row| row.get(0))?;
+        self.rows(&clause, [(seq as i64).min(newest), (seq as i64).min(newest) - BACK], step)
+    }
+
     /// The steps that began here after a record, oldest first. Those of an archive have ended, and none here saw it.
     pub fn steps_since(&self, seq: u64) -> Result<Vec<StepRow>, StoreError> {
         let here = "ending IS NULL OR ended_seq IS NOT NULL";
@@ -131,9 +149,13 @@ fn step(row: &Row<'_>) -> rusqlite::Result<StepRow> {
             subagent: row.get(10)?,
             process,
             opened: row.get(12)?,
+            cwd: row.get(20)?,
+            hooked: row.get(21)?,
+            attended: known(row, 22, Attended::from_word)?,
         },
         ending: ending(row, 13)?,
         closed: row.get(14)?,
+        cut: row.get(23)?,
         outside_after: outside(row, 17)?,
     })
 }

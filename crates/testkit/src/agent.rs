@@ -58,6 +58,7 @@ impl<'w> Agent<'w> {
             paths: paths.iter().map(|path| self.folder.borrow().join(path)).collect(),
             command: None,
             background,
+            ..ToolCall::default()
         }
     }
 

@@ -122,8 +122,7 @@ impl<'w> Claude<'w> {
             tool: tool.into(),
             summary: format!("{tool} {}", paths.join(" ")).trim().to_owned(),
             paths: paths.iter().map(|path| self.world.path(path)).collect(),
-            command: None,
-            background: false,
+            ..ToolCall::default()
         };
         self.tell(Event::BeforeTool(call.clone()));
         call

@@ -12,6 +12,7 @@ pub mod checkpoints;
 pub mod checks;
 mod code;
 pub mod conversation;
+pub mod doubt;
 pub mod escape;
 mod failure;
 pub mod files;

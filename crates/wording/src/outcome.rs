@@ -8,6 +8,7 @@ use piton_engine::view::{LeftoverView, OperationOutcome, OutsideAct, OutsideView
 
 use crate::call::{Call, call, flag};
 use crate::conversation;
+use crate::doubt;
 use crate::escape::{escape, escape_view};
 use crate::lines::{LONG_LIST, Lines, Room};
 use crate::owners::Names;
@@ -165,12 +166,12 @@ pub fn remarks(
     list(out, "also changed, because the file was moved".into(), along.collect());
     let shown = room.lines(LONG_LIST / 4);
     let heading = note("left alone, because it may be your own edit or another session's:");
-    say_owned(out, heading, &outcome.unsure, shown, |file| names.evidence(&file.owner, &[]));
+    say_owned(out, heading, &outcome.unsure, shown, |file| doubt::of_file(file, names, &room.now));
     if !outcome.unsure.is_empty() {
         out.say(text![flag("--unsure"), " takes that back too"].in_style(Style::Dim));
     }
     let heading = note("came back, though you or another session may have deleted it:");
-    say_owned(out, heading, &outcome.unsure_back, shown, |file| names.evidence(&file.owner, &[]));
+    say_owned(out, heading, &outcome.unsure_back, shown, |file| doubt::of_file(file, names, &room.now));
     say_owned(out, note("carried over:"), &outcome.carried, shown, |file| whose(file, names));
     say_outside(out, &outcome.outside, outcome.touched_outside, way_outside(outcome));
     if outcome.operation.is_some() && !outcome.commands.is_empty() {

@@ -75,6 +75,7 @@ impl Names {
                 match evidence {
                     Evidence::Named => format!("{tool} names it"),
                     Evidence::Window => format!("changed while only {tool} ran"),
+                    Evidence::Followed => format!("changed by a hook right after {tool} named it"),
                 }
             }
             Owner::Unsure { candidates } => {
@@ -114,6 +115,7 @@ pub fn gap(gap: &GapView, steps: &[StepView]) -> String {
         Cause::Prompt => "at the prompt".to_owned(),
         Cause::BeforeTool => format!("before {tool}"),
         Cause::AfterTool => format!("after {tool}"),
+        Cause::AfterTools => "after the tools had ended".to_owned(),
         Cause::TurnEnd => "at the turn's end".to_owned(),
         Cause::Compaction => "before a compaction".to_owned(),
         Cause::Manual | Cause::BeforeOperation | Cause::Operation => crate::words::cause(gap.cause).to_owned(),

@@ -16,6 +16,7 @@ use piton_engine::view::{ChangedFile, CommandView, OutsideAct, OutsideView, Path
 use crate::call::{call, flag};
 use crate::checkpoints::moment;
 use crate::conversation;
+use crate::doubt;
 use crate::escape::{escape, escape_path, escape_view};
 use crate::lines::{LONG_LIST, Lines, Room};
 use crate::outcome;
@@ -103,7 +104,7 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     });
     out.list("Also changes, because the file was moved:", along, shown);
     let names = &around.names;
-    let with_owner = |file: &ChangedFile| names.evidence(&file.owner, &[]);
+    let with_owner = |file: &ChangedFile| doubt::of_file(file, names, &room.now);
     say_owned(
         out,
         "Left alone, because it may be your own edit or another session's:",
@@ -319,6 +320,14 @@ pub fn question(plan: &PlanView) -> String {
         OperationVerb::Undo => format!("Undo {files}?"),
         _ => format!("Rewind {files}{others}?"),
     }
+}
+
+/// `Also these 2 (a, b), which may be your own?`: what is asked of changes of which nobody knows whose they are.
+pub fn also(plan: &PlanView) -> String {
+    let paths: Vec<&PathView> = plan.unsure.iter().map(|file| &file.path).collect();
+    let these = if paths.len() == 1 { "this one".to_owned() } else { format!("these {}", grouped(paths.len() as u64)) };
+    let names = few(&paths).map(|names| format!(" ({names})")).unwrap_or_default();
+    format!("Also {these}{names}, which may be your own?")
 }
 
 /// What a plan changes outside the workspace: each is named, however many they are.

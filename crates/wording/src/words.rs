@@ -138,6 +138,7 @@ pub fn cause(cause: Cause) -> &'static str {
         Cause::BeforeTool => "before a tool",
         Cause::AfterTool => "after a tool",
         Cause::TurnEnd => "at a turn's end",
+        Cause::AfterTools => "after its tools",
         Cause::Compaction => "before a compaction",
         Cause::Manual => "by hand",
         Cause::BeforeOperation => "before an operation",
@@ -187,7 +188,7 @@ pub fn label(checkpoint: &CheckpointView) -> Text {
     }
 }
 
-fn moment(then: Timestamp, zone: &TimeZone, format: &str) -> String {
+pub(crate) fn moment(then: Timestamp, zone: &TimeZone, format: &str) -> String {
     let time = jiff::Timestamp::from_millisecond(then.0).unwrap_or_default();
     // A zone that the system does not know is taken for UTC, and whoever reads that must not take it for their own.
     let mark = if zone.is_unknown() { " UTC" } else { "" };

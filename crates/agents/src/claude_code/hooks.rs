@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use piton_model::session::Attended;
 use piton_model::short::{cut, one_line};
 use serde::Deserialize;
 use serde_json::json;
@@ -71,6 +72,7 @@ pub fn parse(stdin: &[u8]) -> Result<Report, BadReport> {
             error: text(input.error).map(|error| cut(&error, MAX_MESSAGE)).unwrap_or_default(),
             interrupted: is_true(input.is_interrupt),
         },
+        "PostToolBatch" => Event::ToolsEnded,
         "Stop" | "StopFailure" => {
             let said = [input.last_assistant_message, input.error_details, input.error].into_iter().find_map(text);
             Event::TurnEnded {
@@ -147,6 +149,8 @@ fn tool_call(input: &Input<'_>, cwd: Option<&Path>) -> Result<ToolCall, BadRepor
         paths: given.named.iter().filter_map(|path| absolute(cwd, path)).collect(),
         command: given.command,
         background: given.background || tools::is_background(&tool) || went_on,
+        hooked: true,
+        attended: Attended::No,
         tool,
     })
 }
@@ -239,9 +243,14 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_batch_of_tools_is_told_and_hooks_may_follow_each_of_them() {
+        assert_eq!(event(r#""hook_event_name":"PostToolBatch","tool_calls":[]"#), Event::ToolsEnded);
+        assert!(call("Edit", r#"{"file_path":"a"}"#).hooked);
+    }
+
+    #[test]
     fn events_of_no_interest_and_events_that_are_not_known_are_other() {
         for (fields, name) in [
-            (r#""hook_event_name":"PostToolBatch","tool_calls":[]"#, "PostToolBatch"),
             (r#""hook_event_name":"SubagentStop","agent_id":"a1","agent_type":"""#, "SubagentStop"),
             (r#""hook_event_name":"SubagentStop","agent_type":"general-purpose""#, "SubagentStop"),
             (r#""hook_event_name":"SubagentStart""#, "SubagentStart"),

@@ -22,6 +22,8 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use piton_model::Timestamp;
+
 use crate::agent::Agent;
 use crate::event::{BadReport, Events, Reply, Report};
 use crate::setup::{BadSettings, Installed, SettingsFiles, Setup, StatusLine, Variable};
@@ -143,6 +145,10 @@ impl Transcripts for Projects {
 
     fn ends_interrupted(&self, part: &mut dyn BufRead) -> io::Result<bool> {
         survey::ends_interrupted(part)
+    }
+
+    fn interrupted_at(&self, part: &mut dyn BufRead) -> io::Result<Option<Timestamp>> {
+        Ok(survey::interruption(part)?.flatten())
     }
 
     fn branch(&self, from: &mut dyn BufRead, mut to: &mut dyn Write, new: &NewBranch<'_>) -> io::Result<Copied> {

@@ -16,14 +16,16 @@ use crate::setup::{BadSettings, Installed, InstalledHook};
 
 /// The events that get a hook, in the order in which they are added.
 ///
-/// `PostToolBatch` repeats what `PostToolUse` said. A subagent's tools report themselves, so its start and end events
-/// tell piton nothing new.
-pub const EVENTS: [&str; 9] = [
+/// `PostToolBatch` comes when all hooks after the tools that were called together have ended: what a formatter among them
+/// changed until then is not the user's. A subagent's tools report themselves, so its start and end events tell piton
+/// nothing new.
+pub const EVENTS: [&str; 10] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
     "PostToolUse",
     "PostToolUseFailure",
+    "PostToolBatch",
     "Stop",
     "StopFailure",
     "PreCompact",

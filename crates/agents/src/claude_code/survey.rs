@@ -5,6 +5,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io::{self, BufRead, Read};
 
+use piton_model::Timestamp;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -218,19 +219,39 @@ impl Read for Outline<'_> {
 /// Whether the last turn in a part of a transcript was interrupted. The part may begin within that turn, and in the
 /// middle of a line: so the end of a long transcript is enough.
 pub fn ends_interrupted(part: impl BufRead) -> io::Result<bool> {
+    Ok(interruption(part)?.is_some())
+}
+
+/// The same, with when that was, where the line says it.
+pub fn interruption(part: impl BufRead) -> io::Result<Option<Option<Timestamp>>> {
     let mut lines = Lines::new(part, TEXT_IN_MEMORY);
-    let mut interrupted = false;
-    let in_memory = |bytes: &[u8]| Ok((read(bytes)?.1, is_a_models(bytes)));
-    while let Some(line) = lines.next(in_memory, |reader| Ok((stream(reader)?, false)))? {
-        interrupted = match line.read {
-            Ok((Entry::User(user), _)) if user.is_interruption() => true,
+    let mut interrupted: Option<Option<Timestamp>> = None;
+    let in_memory = |bytes: &[u8]| Ok((read(bytes)?.1, is_a_models(bytes), written_at(bytes)));
+    while let Some(line) = lines.next(in_memory, |reader| Ok((stream(reader)?, false, None)))? {
+        let goes_on = match &line.read {
+            Ok((Entry::User(user), _, at)) if user.is_interruption() => {
+                interrupted = Some(*at);
+                continue;
+            }
             // What wakes the model after an interruption, and what the model says then: it is working again.
-            Ok((Entry::User(user), _)) => interrupted && user.turn_text().is_none() && !user.is_notification(),
-            Ok((_, is_a_models)) => interrupted && !is_a_models,
-            Err(_) => interrupted,
+            Ok((Entry::User(user), ..)) => user.turn_text().is_some() || user.is_notification(),
+            Ok((_, is_a_models, _)) => *is_a_models,
+            Err(_) => false,
         };
+        if goes_on {
+            interrupted = None;
+        }
     }
     Ok(interrupted)
+}
+
+/// When a line was written, as it says itself.
+fn written_at(bytes: &[u8]) -> Option<Timestamp> {
+    #[derive(Deserialize)]
+    struct Line {
+        timestamp: Timestamp,
+    }
+    serde_json::from_slice::<Line>(bytes).ok().map(|line| line.timestamp)
 }
 
 /// Whether a line was written by a model, and not by Claude Code in its name.

@@ -189,6 +189,7 @@ fn tool_call(input: &Input<'_>, cwd: Option<&PathBuf>) -> Result<ToolCall, BadRe
         paths: named.iter().filter_map(|path| absolute(cwd, path)).collect(),
         command,
         background: flag("background", input.background)?,
+        ..ToolCall::default()
     })
 }
 
@@ -315,6 +316,7 @@ mod tests {
             paths: vec!["/w/a.txt".into(), "/etc/x".into()],
             command: None,
             background: true,
+            ..ToolCall::default()
         };
         assert_eq!(report.event, Event::BeforeTool(call));
         assert_eq!((report.agent.as_str(), report.prompt_id.as_deref()), ("my-agent", Some("p1")));

@@ -5,10 +5,14 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use piton_agents::{Event, Report, ToolCall};
 use piton_engine::model::SessionId;
 use piton_engine::model::diff::Counts;
+use piton_engine::model::session::Attended;
 use piton_engine::view::{CheckpointView, Observed};
 use piton_engine::{DiffOptions, Engine, EventPlace, ObserveOptions, ObservedElsewhere, OwnSettings};
 use piton_wording::escape::{escape, escape_path};
@@ -87,7 +91,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         }
     };
     let (code, how) = match pass_through(&program, &args.command) {
-        Ok(status) => (code_of(status), How::Ended(status)),
+        Ok((status, attended)) => (code_of(status), How::Ended(status, attended)),
         Err(error) => {
             let failure =
                 Failure::user(Code::CannotRun, format!("{} cannot be run: {error}", escape(&typed.to_string_lossy())));
@@ -108,7 +112,7 @@ fn ended(failure: Failure, code: u8, console: &mut Console) -> ExitCode {
 
 /// How the command came to its end.
 enum How {
-    Ended(ExitStatus),
+    Ended(ExitStatus, Attended),
     NotRun(io::Error),
 }
 
@@ -148,6 +152,7 @@ impl Session {
             tool: "Run".into(),
             summary: format!("Run {}", line.lines().next().unwrap_or_default()).chars().take(120).collect(),
             command: Some(line.chars().take(4000).collect()),
+            attended: Attended::Started,
             ..ToolCall::default()
         };
         let engine = environment::engine(Some(&settings))?;
@@ -164,10 +169,13 @@ impl Session {
 
     /// Captures again, and says what changed. The command has run, so nothing here is a failure of it.
     fn end(&mut self, how: How, console: &mut Console) {
-        let call = self.call.clone();
+        let mut call = self.call.clone();
+        if let How::Ended(_, attended) = how {
+            call.attended = attended;
+        }
         let (failed, event) = match how {
-            How::Ended(status) if status.success() => (false, Event::AfterTool(call)),
-            How::Ended(status) => {
+            How::Ended(status, _) if status.success() => (false, Event::AfterTool(call)),
+            How::Ended(status, _) => {
                 let interrupted = status.signal() == Some(SIGINT);
                 (true, Event::ToolFailed { call, error: status.to_string(), interrupted })
             }
@@ -336,7 +344,7 @@ const OF_THIS_SYSTEM: [Signal; 0] = [];
 /// Runs it with this terminal. What is typed to end it (Ctrl-C) goes to both processes, and is the command's to decide
 /// on; what is sent to this one alone (`kill`) is passed on: a signal that ended this process would leave the command
 /// at work unobserved.
-fn pass_through(program: &Path, command: &[OsString]) -> io::Result<ExitStatus> {
+fn pass_through(program: &Path, command: &[OsString]) -> io::Result<(ExitStatus, Attended)> {
     use std::os::unix::process::CommandExt;
     let mut listening = Signals::new(not_ignored(TYPED.into_iter().chain(PASSED_ON).chain(OF_THIS_SYSTEM)))?;
     let handle = listening.handle();
@@ -351,9 +359,44 @@ fn pass_through(program: &Path, command: &[OsString]) -> io::Result<ExitStatus> 
             }
         }
     });
+    let talk = Talk::listen();
     let status = wait(&mut child, &handle);
     let _ = passing.join();
-    status
+    Ok((status?, talk.end()))
+}
+
+/// Whether a command talks with the user: it takes single keys from the terminal, as editors, shells and agents do.
+struct Talk {
+    is_over: Arc<AtomicBool>,
+    has_talked: Arc<AtomicBool>,
+}
+
+impl Talk {
+    fn listen() -> Self {
+        /// Whoever waits for keys does so for longer than this.
+        const PAUSE: Duration = Duration::from_millis(100);
+        let talk = Self { is_over: Arc::default(), has_talked: Arc::default() };
+        let takes_lines = || {
+            let mode = rustix::termios::tcgetattr(io::stdin()).ok()?;
+            Some(mode.local_modes.contains(rustix::termios::LocalModes::ICANON))
+        };
+        if takes_lines() == Some(true) {
+            let (is_over, has_talked) = (talk.is_over.clone(), talk.has_talked.clone());
+            // Nobody waits for it: the command's end is not to be late for its sake.
+            std::thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) && !has_talked.load(Ordering::Relaxed) {
+                    has_talked.fetch_or(takes_lines() == Some(false), Ordering::Relaxed);
+                    std::thread::sleep(PAUSE);
+                }
+            });
+        }
+        talk
+    }
+
+    fn end(self) -> Attended {
+        self.is_over.store(true, Ordering::Relaxed);
+        if self.has_talked.load(Ordering::Relaxed) { Attended::Interactive } else { Attended::Started }
+    }
 }
 
 /// Whether somebody at a terminal can have typed a signal: it then went to the command as well. Without a terminal, or in

@@ -46,6 +46,7 @@ impl Line {
             Event::Prompt { .. } => "prompt",
             Event::BeforeTool(_) => "before-tool",
             Event::AfterTool(_) => "after-tool",
+            Event::ToolsEnded => "tools-ended",
             Event::ToolFailed { .. } => "tool-failed",
             Event::TurnEnded { .. } => "turn-ended",
             Event::SessionEnded { .. } => "session-ended",

@@ -287,7 +287,7 @@ fn what_nobody_captured_is_in_the_list_of_changes_with_the_number_that_an_undo_t
     assert!(told.contains("1 change to 1 file") && told.contains("capture.automatic"), "{told}");
     let changes = scene.json(&["changes"]);
     assert_eq!(changes["changes"][0]["checkpoint"], Value::Null);
-    assert!(both(&scene.run(&["undo", "1", "--yes"])).contains("f (t1.1 or you)"));
+    assert!(both(&scene.run(&["undo", "1", "--yes"])).contains("f (t1.1 or you: "));
     scene.ok(&["undo", "1", "--unsure", "--yes"]);
     assert_eq!(scene.read("f"), "1");
 }

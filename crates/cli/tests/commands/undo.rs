@@ -1,6 +1,7 @@
 //! `piton undo`, `redo` and `ops` as a person types them: real sessions made through the engine, and the real binary
 //! over them.
 
+use piton_engine::model::event::{Event, ToolCall};
 use piton_testkit::{Agent, Scene, both};
 use serde_json::{Value, json};
 
@@ -263,7 +264,7 @@ Not undone: side effects of these commands outside the workspace's files (proces
         let shown = scene.ok(&["undo", "--preview"]);
         assert!(
             shown.contains(
-                "Left alone, because it may be your own edit or another session's:\n  ~ mine.txt (t2.1 or you)"
+                "Left alone, because it may be your own edit or another session's:\n  ~ mine.txt (t2.1 or you: you edited it at "
             ),
             "{shown}"
         );
@@ -274,12 +275,80 @@ Not undone: side effects of these commands outside the workspace's files (proces
                 .contains("note: left alone, because it may be your own edit or another session's")
         );
         assert_eq!(scene.read("mine.txt"), "three\n");
+        // At a terminal undo asks; `d` shows the difference first.
+        let (shown, code) = scene.at_a_terminal(&["undo", "t2"], "d\nn\n");
+        let question = "Also this one (mine.txt), which may be your own? [y]es [n]o [d]iff";
+        assert_eq!((shown.matches(question).count(), code), (2, Some(1)), "{shown}");
+        assert!(shown.contains("-three") && shown.contains("+two"), "{shown}");
+        let (shown, code) = scene.at_a_terminal(&["undo", "t2"], "y\ny\n");
+        assert!(shown.contains("Undo 1 file (mine.txt)? [y/N]"), "{shown}");
+        assert_eq!((scene.read("mine.txt"), code), ("two\n".to_owned(), Some(0)), "{shown}");
+        scene.ok(&["redo", "--yes"]);
         let done = scene.run(&["undo", "t2", "--yes"]);
         let told = both(&done);
         assert_eq!(done.status.code(), Some(1), "{told}");
         assert!(told.contains("nothing was done: what is left may be your own edits or another session's"), "{told}");
         scene.told(&["undo", "t2", "--unsure", "--yes"]);
         assert_eq!(scene.read("mine.txt"), "two\n");
+    }
+
+    #[test]
+    fn undo_alone_means_the_newest_turn_that_stands_of_whichever_session() {
+        let scene = Scene::new(PITON);
+        scene.world.write("a.txt", "one\n").write("b.txt", "one\n");
+        let (first, second) = (Agent::new(&scene.world, "s1"), Agent::new(&scene.world, "s2"));
+        let write = |path: &'static str, text: &'static str| {
+            move |world: &piton_testkit::World| {
+                world.write(path, text);
+            }
+        };
+        first.edits("turn it blue", &["a.txt"], write("a.txt", "two\n"));
+        second.edits("turn it red", &["b.txt"], write("b.txt", "two\n"));
+        first.edits("only talk", &[], |_| {});
+        second.edits("and talk", &[], |_| {});
+        // The newest change is the second session's, then the first one's, then there is none.
+        assert!(scene.told(&["undo", "--yes"]).contains("turn it red"));
+        assert_eq!((scene.read("a.txt"), scene.read("b.txt")), ("two\n".to_owned(), "one\n".to_owned()));
+        assert!(scene.told(&["undo", "--yes"]).contains("turn it blue"));
+        assert_eq!(scene.read("a.txt"), "one\n");
+        let said = scene.fails(&["undo", "--yes"]);
+        assert!(said.contains("nothing that is still there"), "{said}");
+        // One that is in the middle of a turn is not passed over without a word.
+        scene.ok(&["redo", "--yes"]);
+        second.prompt("go on");
+        let shown = scene.ok(&["undo", "--preview"]);
+        assert!(shown.contains("turn it blue") && shown.contains("the agent is in the middle of"), "{shown}");
+        second.end_turn();
+        // Two that are in the middle of a turn: without a terminal nobody sees which is meant.
+        first.prompt("more");
+        second.prompt("more");
+        let said = scene.fails(&["undo", "--yes"]);
+        assert!(said.contains(first.id().short()) && said.contains(second.id().short()), "{said}");
+    }
+
+    #[test]
+    fn what_is_not_undone_lists_what_may_matter_and_not_each_ls() {
+        let scene = Scene::new(PITON);
+        let agent = Agent::new(&scene.world, "s1");
+        agent.prompt("ship it");
+        for (at, command) in ["ls", "cat a.txt", "git push origin main", "touch a.txt"].into_iter().enumerate() {
+            let id = format!("c{at}");
+            let call = ToolCall { command: Some(command.into()), ..agent.call(&id, "Bash", &[], false) };
+            agent.tell(Event::BeforeTool(call));
+            if at == 3 {
+                scene.world.write("a.txt", "");
+            }
+            agent.after(&id);
+        }
+        agent.end_turn();
+        let plan = scene.json(&["undo", "--preview"]);
+        let commands = plan["commands"].as_array().unwrap();
+        assert_eq!(commands.len(), 1, "{plan:#}");
+        assert_eq!(
+            (&commands[0]["command"], &commands[0]["effects"][0]),
+            (&"git push origin main".into(), &"push".into())
+        );
+        assert!(scene.told(&["undo", "--yes"]).contains("side effects of 1 command"));
     }
 
     #[test]

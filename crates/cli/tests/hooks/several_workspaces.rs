@@ -400,8 +400,8 @@ fn no_command_names_a_flag_that_only_another_has() {
     scene.shell_turn("s", &a, 1, &["true"]);
     scene.shell_turn("s", &b, 2, &["true"]);
     std::fs::write(a.join("b"), "mine\n").unwrap();
-    scene.shell_turn("s", &a, 3, &[&format!("echo 3 >> b; echo 3 >> {}/b", b.display())]);
-    // The file was the user's last, so nothing is done.
+    scene.shell_turn("s", &a, 3, &[&format!("F=$(printf b); echo 3 >> $F; echo 3 >> {}/b", b.display())]);
+    // The user edited the file not long ago, and the command does not name it, so nothing is done.
     let (code, said) = scene.run_in(&a, &["undo", "--yes"]);
     assert!(code == Some(1) && said.contains("`piton undo --workspace DIR` is for one of those"), "{said}");
     assert!(!said.contains("--all-workspaces"), "{said}");

@@ -241,7 +241,12 @@ impl Check<'_> {
                 once(self.seen.steps.insert(step.at.clone()), "a step")?;
                 // Files and processes of another machine.
                 let step = step.clone();
-                return Ok(Record::Step(piton_model::session::Step { outside: Vec::new(), process: None, ..step }));
+                return Ok(Record::Step(piton_model::session::Step {
+                    outside: Vec::new(),
+                    process: None,
+                    cwd: None,
+                    ..step
+                }));
             }
             Record::StepEnded(end) => {
                 is_nanosecond(end.closed)?;

@@ -113,10 +113,10 @@ impl History {
             // A step of an archive has no such number here: its end comes right after it.
             let ended = ends.get(&at).copied().unwrap_or(row.seq);
             note(at.turn, row.seq.max(ended));
-            let step = piton_model::session::Step { outside: Vec::new(), process: None, ..row.step };
+            let step = piton_model::session::Step { outside: Vec::new(), process: None, cwd: None, ..row.step };
             items.push(((row.seq, 1), Record::Step(step)));
             if let Some((how, closed)) = row.ending.zip(row.closed) {
-                let end = StepEnd { at, how, closed, outside: Vec::new() };
+                let end = StepEnd { at, how, closed, cut: row.cut, outside: Vec::new() };
                 items.push(((ended, 2), Record::StepEnded(end)));
             }
         }

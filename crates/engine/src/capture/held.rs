@@ -439,14 +439,14 @@ impl History {
         deleted: bool,
         witness: Option<&Witness>,
     ) -> Result<Owner, StoreError> {
-        let mut windows = self.windows(head.seq, None)?;
+        let mut windows = self.windows(head.seq, None, witness.map_or(&Moment::Between, |witness| &witness.moment))?;
         if let Some(ending) = witness.and_then(|witness| witness.ending.as_ref()) {
             windows.retain(|window| window.step != ending.step);
             windows.push(ending.clone());
             windows.sort_by(|a, b| a.step.cmp(&b.step));
         }
         let moment = witness.map_or(&Moment::Between, |witness| &witness.moment);
-        let owner = ownership::owner(ObservedChange { path, when, deleted, was_yours: false }, &windows, moment);
+        let owner = ownership::owner(ObservedChange { when, deleted, ..ObservedChange::of(path) }, &windows, moment);
         let has_missed = witness.is_some_and(|witness| witness.has_missed)
             || self.store.has_lost_events_since(head.seq)?
             || self.store.has_other_line_since(head.seq, self.record.line)?;

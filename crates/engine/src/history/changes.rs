@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use piton_model::diff;
 use piton_model::effect::{ChangeRef, DoneOperation, Effects};
-use piton_model::ownership::{Candidate, Owner};
+use piton_model::ownership::{Candidate, Doubt, Owner};
 use piton_model::{CheckpointId, StepRef, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, OperationState, StoreError};
 
 use crate::capture::sound::readable_changes;
 use crate::history::lineage::Lineage;
-use crate::view::ChangedFile;
+use crate::view::{ChangedFile, DoubtView};
 use crate::workspace::History;
 
 /// A change with the checkpoint that found it.
@@ -19,6 +19,8 @@ use crate::workspace::History;
 pub(crate) struct OwnedChange {
     pub path: WorkspacePath,
     pub owner: Owner,
+    /// Why that is not sure.
+    pub doubt: Option<Doubt>,
     pub kind: diff::ChangeKind,
     /// `None` if no checkpoint has found it yet. Shared, since a checkpoint's row lists all changes that it found.
     pub found_at: Option<Arc<CheckpointRow>>,
@@ -31,7 +33,12 @@ impl OwnedChange {
     }
 
     pub(crate) fn file(&self) -> ChangedFile {
-        ChangedFile { path: (&self.path).into(), kind: self.kind, owner: self.owner.clone() }
+        ChangedFile {
+            path: (&self.path).into(),
+            kind: self.kind,
+            owner: self.owner.clone(),
+            doubt: self.doubt.map(DoubtView::from),
+        }
     }
 }
 
@@ -48,6 +55,7 @@ impl History {
                 Some(all) => all.owner.clone(),
                 None => Owner::Unsure { candidates: Vec::new() },
             };
+            let doubt = at.checkpoint.owned.first().and_then(|all| all.doubt);
             let parent = at.checkpoint.parent.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
             // If the parent is lost, its changes are among those across the lost checkpoint.
             let Some(parent) = parent.filter(|_| is_wanted(&owner)) else { continue };
@@ -55,7 +63,7 @@ impl History {
             let at = Arc::new(at);
             for change in changes.into_iter().filter(|change| !change.implied) {
                 let (kind, found_at) = (change.kind(), Some(at.clone()));
-                found.push(OwnedChange { path: change.path, owner: owner.clone(), kind, found_at });
+                found.push(OwnedChange { path: change.path, owner: owner.clone(), doubt, kind, found_at });
             }
         }
         Ok(found)
@@ -70,8 +78,8 @@ impl History {
                 at = self.store.checkpoint_numbered(row.seq)?.map(Arc::new);
             }
             let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
-            let ChangeRow { path, kind, owner, .. } = row;
-            changes.push((with, OwnedChange { path, kind, owner, found_at: Some(at.clone()) }));
+            let ChangeRow { path, kind, owner, doubt, .. } = row;
+            changes.push((with, OwnedChange { path, kind, owner, doubt, found_at: Some(at.clone()) }));
         }
         Ok(changes)
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use piton_model::StepRef;
-use piton_model::ownership::{Candidate, Owner};
+use piton_model::ownership::{Candidate, Doubt, Moment, Owner, Why};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sound::readable_changes;
@@ -45,6 +45,7 @@ impl History {
                 kind: change.kind(),
                 path: change.path,
                 owner: owner.clone(),
+                doubt: Some(Doubt { why: Why::Lost, at: None, edited: None }),
                 found_at: Some(across.to.clone()),
             }));
         }
@@ -53,7 +54,7 @@ impl History {
 
     /// Steps that were running around a lost checkpoint.
     pub(crate) fn steps_across(&self, across: &Across) -> Result<Vec<StepRef>, StoreError> {
-        let windows = self.windows(across.from.seq, Some(across.to.seq))?;
+        let windows = self.windows(across.from.seq, Some(across.to.seq), &Moment::Between)?;
         Ok(windows.into_iter().map(|window| window.step).collect())
     }
 }

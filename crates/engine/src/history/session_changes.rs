@@ -69,6 +69,7 @@ impl History {
             chosen.push(OwnedChange {
                 path: row.path.clone(),
                 owner: row.owner.clone(),
+                doubt: row.doubt,
                 kind: row.kind,
                 found_at: Some(checkpoint.clone()),
             });
@@ -101,7 +102,7 @@ impl History {
                 _ => None,
             };
             if is_own {
-                together.note(&change.path, change.kind, &change.owner);
+                together.note(&change.path, change.kind, &change.owner, change.doubt);
             }
             changes.push(NumberedChange {
                 number: if is_own { numbers.next() } else { None },

@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 
 use piton_model::WorkspacePath;
 use piton_model::diff::{ChangeKind, Counts};
-use piton_model::ownership::Owner;
+use piton_model::ownership::{Doubt, Owner};
 use piton_store::ChangeRow;
 
-use crate::view::ChangedFile;
+use crate::view::{ChangedFile, DoubtView};
 
 /// A changed path as a view value.
 pub(crate) fn file(row: &ChangeRow) -> ChangedFile {
-    ChangedFile { path: (&row.path).into(), kind: row.kind, owner: row.owner.clone() }
+    ChangedFile {
+        path: (&row.path).into(),
+        kind: row.kind,
+        owner: row.owner.clone(),
+        doubt: row.doubt.map(DoubtView::from),
+    }
 }
 
 /// The net effect of two changes of a path, the first and the last one.
@@ -39,29 +44,34 @@ pub(crate) fn counts(kinds: impl Iterator<Item = ChangeKind>) -> Counts {
 
 /// The net changes, one for each path.
 #[derive(Default)]
-pub(crate) struct Together(BTreeMap<WorkspacePath, (ChangeKind, ChangeKind, Owner)>);
+pub(crate) struct Together(BTreeMap<WorkspacePath, (ChangeKind, ChangeKind, Owner, Option<Doubt>)>);
 
 impl Together {
     pub(crate) fn add(&mut self, row: &ChangeRow) {
-        self.note(&row.path, row.kind, &row.owner);
+        self.note(&row.path, row.kind, &row.owner, row.doubt);
     }
 
-    pub(crate) fn note(&mut self, path: &WorkspacePath, kind: ChangeKind, owner: &Owner) {
-        self.0.entry(path.clone()).and_modify(|(_, last, by)| (*last, *by) = (kind, owner.clone())).or_insert((
-            kind,
-            kind,
-            owner.clone(),
-        ));
+    pub(crate) fn note(&mut self, path: &WorkspacePath, kind: ChangeKind, owner: &Owner, doubt: Option<Doubt>) {
+        self.0
+            .entry(path.clone())
+            .and_modify(|(_, last, by, why)| (*last, *by, *why) = (kind, owner.clone(), doubt))
+            .or_insert((kind, kind, owner.clone(), doubt));
     }
 
     pub(crate) fn files(&self) -> Vec<ChangedFile> {
-        let file = |(path, (first, last, owner)): (&WorkspacePath, &(ChangeKind, ChangeKind, Owner))| {
-            Some(ChangedFile { path: path.into(), kind: net(*first, *last)?, owner: owner.clone() })
-        };
+        let file =
+            |(path, (first, last, owner, doubt)): (&WorkspacePath, &(ChangeKind, ChangeKind, Owner, Option<Doubt>))| {
+                Some(ChangedFile {
+                    path: path.into(),
+                    kind: net(*first, *last)?,
+                    owner: owner.clone(),
+                    doubt: doubt.map(DoubtView::from),
+                })
+            };
         self.0.iter().filter_map(file).collect()
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        counts(self.0.values().filter_map(|(first, last, _)| net(*first, *last)))
+        counts(self.0.values().filter_map(|(first, last, ..)| net(*first, *last)))
     }
 }

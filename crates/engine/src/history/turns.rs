@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use piton_model::diff::Counts;
-use piton_model::ownership::{Evidence, Owner};
+use piton_model::ownership::Owner;
 use piton_model::session::Gap;
 use piton_model::{Cause, CheckpointId, OperationVerb, SessionId, Timestamp, TurnContext, WorkspacePath};
 use piton_store::{ChangeRow, CheckpointRow, OperationRow, StepRow, StoreError, TurnRow};
@@ -331,9 +331,12 @@ fn turn_shown(cause: Cause, place: Option<&TurnContext>) -> Option<TurnKey> {
     match cause {
         Cause::SessionStart => Some((place.session.clone(), place.turn + 1)),
         Cause::Manual | Cause::BeforeOperation | Cause::Operation => None,
-        Cause::Prompt | Cause::BeforeTool | Cause::AfterTool | Cause::TurnEnd | Cause::Compaction => {
-            Some((place.session.clone(), place.turn))
-        }
+        Cause::Prompt
+        | Cause::BeforeTool
+        | Cause::AfterTool
+        | Cause::AfterTools
+        | Cause::TurnEnd
+        | Cause::Compaction => Some((place.session.clone(), place.turn)),
     }
 }
 
@@ -392,7 +395,7 @@ impl Turns {
         if let Some((session, turn)) = change.owner.turn() {
             self.owned.entry((session.clone(), turn)).or_default().add(change);
         }
-        if let Owner::Step { step, evidence: Evidence::Named | Evidence::Window } = &change.owner {
+        if let Owner::Step { step, .. } = &change.owner {
             self.by_step.entry((step.session.clone(), step.turn, step.step)).or_default().add(change);
         }
         let Some(here) = here else { return };

@@ -5,7 +5,7 @@ use std::path::Path;
 use piton_host::{canonical, outside, process, written_by_name};
 use piton_model::event::{Event, Report, ToolCall};
 use piton_model::ownership::{UNKNOWN, Window};
-use piton_model::session::{Ending, Process, Session, Step, TranscriptMark, Turn};
+use piton_model::session::{Attended, Ending, Process, Session, Step, TranscriptMark, Turn};
 use piton_model::{Origin, Rank, SessionId, StepRef, Timestamp, TurnContext, WorkspacePath};
 use piton_store::{StepRow, StoreError, TurnRow};
 
@@ -15,6 +15,14 @@ use crate::workspace::near::window_of;
 
 /// Of a prompt so much is kept.
 const LONGEST_PROMPT: usize = 1 << 20;
+
+/// A step that must have ended by now.
+pub(crate) struct Over {
+    pub row: StepRow,
+    pub how: Ending,
+    /// When it was cut off, where that is known; in nanoseconds since 1970.
+    pub cut: Option<i64>,
+}
 
 /// What an event is about, worked out before anything is captured.
 pub(crate) struct Context {
@@ -28,7 +36,7 @@ pub(crate) struct Context {
     pub(super) step: Option<StepRow>,
     pub(super) is_new_step: bool,
     /// Steps that must have ended by now, with how.
-    pub(super) over: Vec<(StepRow, Ending)>,
+    pub(super) over: Vec<Over>,
     /// When the event was reported: what happens while piton waits for the lock is not the tool's any more.
     pub(super) asked: i64,
     /// Where it was set aside: when somebody tried to record it. What it says of files elsewhere cannot be looked at any
@@ -88,7 +96,8 @@ impl History {
             }
             let is_gone = self.is_gone(&row)? || self.is_long_silent(&row)?;
             if let Some(how) = is_over(&row, report, &session, turn, new_turn.is_some(), is_gone) {
-                over.push((row, how));
+                let cut = if how == Ending::Lost { self.cut_off_at(&row) } else { None };
+                over.push(Over { row, how, cut });
             }
         }
         Ok(Context {
@@ -253,7 +262,11 @@ impl History {
                 .rfind(|row| row.ending.is_none() && row.step.tool == call.tool && row.step.summary == call.summary)
                 .cloned(),
         };
-        if let Some(row) = known {
+        if let Some(mut row) = known {
+            // Only at its end is it known that the user talked with it.
+            if call.attended == Attended::Interactive {
+                row.step.attended = call.attended;
+            }
             return Ok((Some(row), false));
         }
         // The number that another workspace gave it, unless another call has that here.
@@ -276,8 +289,18 @@ impl History {
             subagent: report.subagent.as_ref().map(|s| s.id.clone()),
             process: if options.embedded { process::this() } else { process::reporter() },
             opened: asked,
+            cwd: self.folder_of(report, call),
+            hooked: call.hooked,
+            attended: call.attended,
         };
-        Ok((Some(StepRow { seq: 0, step, ending: None, closed: None, outside_after: Vec::new() }), true))
+        Ok((Some(StepRow { seq: 0, step, ending: None, closed: None, cut: None, outside_after: Vec::new() }), true))
+    }
+
+    /// The folder that a shell command begins in.
+    fn folder_of(&self, report: &Report, call: &ToolCall) -> Option<String> {
+        call.command.as_ref()?;
+        let folder = canonical(report.cwd.as_ref()?).ok()?;
+        folder.to_str().map(str::to_owned)
     }
 
     /// The files of this workspace that a call names.
@@ -328,13 +351,14 @@ impl Context {
 
     /// The window of the step that ends: open until the event, whatever was thought of it before. An event that comes once
     /// more ends nothing: what was done since is not the tool's.
-    pub(super) fn ending(&self, event: &Event, since: u64) -> Option<Window> {
+    pub(super) fn ending(&self, event: &Event, since: u64, root: &Path) -> Option<Window> {
         let row = self.step.as_ref().filter(|row| !is_repeated(event, row))?;
         if !matches!(event, Event::AfterTool(_) | Event::ToolFailed { .. }) {
             return None;
         }
         let opened = if self.is_new_step { UNKNOWN } else { row.step.opened };
-        let window = window_of(row, since, self.along);
+        let ended = StepRow { ending: None, closed: Some(self.asked), ..row.clone() };
+        let window = window_of(&ended, since, self.along, root);
         let failed = matches!(event, Event::ToolFailed { .. });
         Some(Window { opened, closed: Some(self.asked), background: false, failed, ..window })
     }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use piton_host::{outside, written_by_name};
 use piton_model::event::{Event, Report};
-use piton_model::session::{Ending, Gap, Message, Outside, OutsideFile, Session, Step, StepEnd, TurnEnd};
+use piton_model::session::{Attended, Ending, Gap, Message, Outside, OutsideFile, Session, Step, StepEnd, TurnEnd};
 use piton_model::{Record, SkipReason};
 use piton_store::{StoreError, Writer};
 
 use super::LARGEST_OUTSIDE;
-use super::context::{Context, is_repeated};
+use super::context::{Context, Over, is_repeated};
 use crate::workspace::History;
 use crate::workspace::transcripts::is_within_any;
 
@@ -60,11 +60,12 @@ impl History {
             None => (self.environment.clock.now(), self.environment.clock.now_ns()),
         };
         let closed = context.asked;
-        for (row, how) in &context.over {
+        for Over { row, how, cut } in &context.over {
             writer.record(Record::StepEnded(StepEnd {
                 at: row.step.at.clone(),
                 how: *how,
                 closed,
+                cut: *cut,
                 outside: Vec::new(),
             }))?;
         }
@@ -79,7 +80,8 @@ impl History {
                 if is_repeated(&report.event, row) || (context.aside.is_some() && row.ending.is_some()) => {}
             (Event::AfterTool(call) | Event::ToolFailed { call, .. }, Some(row)) => {
                 // Heard of for the first time, or gone to the background while it ran.
-                if context.is_new_step || (call.background && !row.step.background) {
+                let is_more = call.background && !row.step.background || call.attended == Attended::Interactive;
+                if context.is_new_step || is_more {
                     let background = row.step.background || call.background;
                     writer.record(Record::Step(Step { background, ..row.step.clone() }))?;
                 }
@@ -94,7 +96,8 @@ impl History {
                     let before = row.step.outside.iter().map(|file| PathBuf::from(&file.path));
                     let named = call.paths.iter().cloned().chain(before);
                     let outside = self.look_outside(writer, named, also, context.aside.is_some())?;
-                    writer.record(Record::StepEnded(StepEnd { at: row.step.at.clone(), how, closed, outside }))?;
+                    let cut = (how == Ending::Interrupted).then_some(closed);
+                    writer.record(Record::StepEnded(StepEnd { at: row.step.at.clone(), how, closed, cut, outside }))?;
                 }
             }
             (Event::TurnEnded { failed, message, .. }, _) if context.turn > 0 => {

@@ -1,13 +1,15 @@
 //! From what a person asks to take back to the changes that are meant: which ones, whose, and whether they are in effect.
 
+mod last;
 mod spans;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use piton_host::is_folder;
+use piton_model::command::{CommandClass, SideEffect};
 use piton_model::diff;
-use piton_model::ownership::{Candidate, ChangedPath, Owned, Owner};
+use piton_model::ownership::{Candidate, ChangedPath, Doubt, Owned, Owner};
 use piton_model::plan::Undone;
 use piton_model::short::one_line;
 use piton_model::target::{TurnPlace, split_session};
@@ -268,7 +270,9 @@ impl History {
                     _ => None,
                 };
                 let typed = typed.as_deref().unwrap_or("undo");
-                Some(self.lineage(&self.session_meant(session.as_deref(), typed)?.session.id)?)
+                let last = if choice.is_last_turn() { self.session_of_last_turn(Some(seen))? } else { None };
+                let meant = last.map_or_else(|| self.session_meant(session.as_deref(), typed), Ok)?;
+                Some(self.lineage(&meant.session.id)?)
             }
         };
         // What the user did has no step: when it was found says which turn it fell into.
@@ -444,8 +448,10 @@ impl History {
         };
         let of_turns = begun.iter().filter(|(turn, _)| turn.is_some_and(|turn| turns.contains(&turn)));
         let begins = meant().map(OwnedChange::seq).chain(of_turns.map(|(_, seq)| *seq)).min();
-        let unsure: Vec<ChangedFile> = doubtful.iter().map(OwnedChange::file).collect();
-        let unsure_back: Vec<ChangedFile> = back.iter().map(OwnedChange::file).collect();
+        let unsure: Vec<ChangedFile> =
+            doubtful.iter().map(|change| self.doubtful_file(change)).collect::<Result<_, _>>()?;
+        let unsure_back: Vec<ChangedFile> =
+            back.iter().map(|change| self.doubtful_file(change)).collect::<Result<_, _>>()?;
         if !back.is_empty() {
             chosen.extend(back);
             chosen.sort_by_key(|change| std::cmp::Reverse(change.seq()));
@@ -498,6 +504,16 @@ impl History {
             left_out,
             unknown,
         })
+    }
+
+    /// A change of which nobody knows whose it is, with the tool that it may be of where that is only one.
+    fn doubtful_file(&self, change: &OwnedChange) -> Result<ChangedFile, StoreError> {
+        let mut file = change.file();
+        let mut steps = steps_of_owner(&change.owner);
+        if let (Some(doubt), Some(step), None) = (&mut file.doubt, steps.next(), steps.next()) {
+            doubt.tool = self.store.step(step)?.map(|row| row.step.summary).filter(|summary| !summary.is_empty());
+        }
+        Ok(file)
     }
 
     /// Takes, out of changes of which nobody knows whose they are, the deletions that may be a conversation's and that can be
@@ -665,12 +681,12 @@ impl History {
             owned.push(Owned::of(Owner::Unsure { candidates: Vec::new() }, Vec::new()));
         }
         let mut found = Vec::new();
-        for Owned { owner, paths, .. } in owned {
+        for Owned { owner, doubt, paths, .. } in owned {
             if paths.is_empty() {
                 let all = changes.iter().filter(|change| !change.implied);
-                found.extend(all.map(|change| fresh(change.path.clone(), change.kind(), &owner)));
+                found.extend(all.map(|change| fresh(change.path.clone(), change.kind(), &owner, doubt)));
             }
-            found.extend(paths.into_iter().map(|ChangedPath { path, kind }| fresh(path, kind, &owner)));
+            found.extend(paths.into_iter().map(|ChangedPath { path, kind }| fresh(path, kind, &owner, doubt)));
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
@@ -834,18 +850,20 @@ struct Candidates {
     change: OwnedChange,
 }
 
-fn fresh(path: WorkspacePath, kind: diff::ChangeKind, owner: &Owner) -> OwnedChange {
-    OwnedChange { path, owner: owner.clone(), kind, found_at: None }
+fn fresh(path: WorkspacePath, kind: diff::ChangeKind, owner: &Owner, doubt: Option<Doubt>) -> OwnedChange {
+    OwnedChange { path, owner: owner.clone(), doubt, kind, found_at: None }
 }
 
-/// The commands among some steps.
+/// The commands among some steps that did something beside files, as far as their texts tell.
 pub(crate) fn commands(steps: &[StepRow]) -> Vec<CommandView> {
     let view = |row: &StepRow| {
-        Some(CommandView {
-            step: row.step.at.clone(),
-            command: row.step.command.clone()?,
-            at: Timestamp(row.step.opened.div_euclid(1_000_000)),
-        })
+        let command = row.step.command.clone()?;
+        let mut effects: Vec<SideEffect> = CommandClass::of(&command).effects().collect();
+        if row.step.background && !effects.contains(&SideEffect::Processes) {
+            effects.push(SideEffect::Processes);
+        }
+        let at = Timestamp(row.step.opened.div_euclid(1_000_000));
+        (!effects.is_empty()).then(|| CommandView { step: row.step.at.clone(), command, at, effects })
     };
     steps.iter().filter_map(view).collect()
 }

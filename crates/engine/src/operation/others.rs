@@ -128,7 +128,8 @@ impl History {
                 _ => {}
             }
         }
-        let one = |path| OwnedChange { path, owner: Owner::You, kind: ChangeKind::Created, found_at: None };
+        let one =
+            |path| OwnedChange { path, owner: Owner::You, kind: ChangeKind::Created, doubt: None, found_at: None };
         Ok(came.into_iter().map(one).collect())
     }
 

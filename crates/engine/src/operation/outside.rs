@@ -179,7 +179,7 @@ impl OutsideSince {
                     _ => ChangeKind::Modified,
                 };
                 let owner = Owner::Step { step: row.step.at.clone(), evidence: Evidence::Named };
-                let file = ChangedFile { path: PathView::outside(&path), kind, owner };
+                let file = ChangedFile { path: PathView::outside(&path), kind, owner, doubt: None };
                 match is_taken(row) || is_one(row) {
                     true => all.others.push((path.clone(), file)),
                     false => all.carried.push(file),

@@ -732,11 +732,11 @@ fn with_operation(trees: &Trees<'_>, now: &ObjectId, owned: Vec<Owned>, operatio
     };
     let mut its = Vec::new();
     let mut others = Vec::new();
-    for Owned { owner, settles, paths } in owned {
+    for Owned { owner, settles, doubt, paths } in owned {
         let (mine, rest): (Vec<_>, Vec<_>) = paths.into_iter().partition(is_its);
         its.extend(mine);
         if !rest.is_empty() {
-            others.push(Owned { owner, settles, paths: rest });
+            others.push(Owned { owner, settles, doubt, paths: rest });
         }
     }
     if !its.is_empty() {

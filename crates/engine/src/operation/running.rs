@@ -5,9 +5,10 @@
 //! or when the user says so; that is recorded before the operation, so that the windows of its tools are closed and what
 //! is found later has the right owners.
 
-use std::io;
+use std::io::{self, BufRead};
 use std::time::Duration;
 
+use piton_agents::Transcripts;
 use piton_host::outside;
 use piton_model::session::{Ending, StepEnd, TurnEnd};
 use piton_model::short::one_line;
@@ -36,7 +37,7 @@ pub(crate) struct Running {
     own: Vec<AtWork>,
     /// Others whose tools run here, and may be writing to the very files; at a rewind all that are at work.
     others: Vec<AtWork>,
-    /// Others whose tools run elsewhere, while this workspace is only captured along.
+    /// Others that are not in the way: their tools run elsewhere, while this workspace is only captured along, or none runs.
     along: Vec<AtWork>,
     /// Commands that go on after their tools have returned.
     background: Vec<StepRow>,
@@ -212,7 +213,9 @@ impl Locked<'_> {
             let how = if *interrupted == Some(Interrupted::Gone) { Ending::Lost } else { Ending::Interrupted };
             for row in steps {
                 let at = row.step.at.clone();
-                writer.record(Record::StepEnded(StepEnd { at, how, closed, outside: Vec::new() }))?;
+                // The user's word has no time.
+                let cut = if *interrupted == Some(Interrupted::Said) { None } else { self.cut_off_at(row) };
+                writer.record(Record::StepEnded(StepEnd { at, how, closed, cut, outside: Vec::new() }))?;
             }
             if turn.ending.is_none() {
                 writer.record(Record::TurnEnded(TurnEnd {
@@ -279,7 +282,11 @@ impl History {
                 background.push(row);
             }
         }
-        let (along, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(|one| one.session.session.along);
+        let (mut along, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(|one| one.session.session.along);
+        // Whoever asks for the last turn is told of one that goes on and has changed nothing yet.
+        if matches!(ask, Asked::Undo(options) if options.choice.is_last_turn()) {
+            along.extend(self.in_a_turn(&mut seen)?);
+        }
         for near in self.near_captured() {
             let known = others.len();
             if is_rewind {
@@ -320,7 +327,9 @@ impl History {
                 let choice = &options.choice;
                 let is_meant = choice.session.is_some() || choice.whose != Some(Whose::You);
                 // Where it is not clear which one is meant, the undo itself says so.
-                let meant = is_meant.then(|| self.session_meant(choice.session.as_deref(), "undo").ok()).flatten();
+                let last = if choice.is_last_turn() { self.session_of_last_turn(None).ok().flatten() } else { None };
+                let meant = || last.or_else(|| self.session_meant(choice.session.as_deref(), "undo").ok());
+                let meant = is_meant.then(meant).flatten();
                 meant.into_iter().map(|row| row.session.id).collect()
             }
             Asked::Redo(asked) => {
@@ -378,22 +387,67 @@ impl History {
         Ok(Some(AtWork { session, turn, steps, interrupted, is_near: false }))
     }
 
-    /// Whether the transcript says that a turn was interrupted. Only what was written since its prompt is read.
+    /// Whether the transcript says that a turn was interrupted.
     fn says_interrupted(&self, row: &SessionRow, turn: &TurnRow) -> io::Result<bool> {
-        let Some(format) = self.environment.agents.transcripts(&row.session.agent) else { return Ok(false) };
-        let Ok((Source::File(path), ..)) = self.transcript_of(&row.session, format) else { return Ok(false) };
+        let said = self.end_of_turn(row, turn, |format, part| format.ends_interrupted(part))?;
+        Ok(said.unwrap_or(false))
+    }
+
+    /// Reads the end of a turn in its transcript, where that can be read. Only what was written since its prompt is read.
+    fn end_of_turn<T>(
+        &self,
+        row: &SessionRow,
+        turn: &TurnRow,
+        read: impl Fn(&dyn Transcripts, &mut dyn BufRead) -> io::Result<T>,
+    ) -> io::Result<Option<T>> {
+        let Some(format) = self.environment.agents.transcripts(&row.session.agent) else { return Ok(None) };
+        let Ok((Source::File(path), ..)) = self.transcript_of(&row.session, format) else { return Ok(None) };
         let begin = turn.turn.mark.map_or(0, |mark| mark.length);
-        let Some(mut all) = outside::lines(&path, begin)? else { return Ok(false) };
+        let Some(mut all) = outside::lines(&path, begin)? else { return Ok(None) };
         if all.length < begin {
             // Another file than the one that was read at the prompt.
-            return Ok(false);
+            return Ok(None);
         }
         match all.length.saturating_sub(TAIL) {
             from if from > begin => match outside::lines(&path, from)? {
-                Some(mut tail) => format.ends_interrupted(&mut tail.reader),
-                None => Ok(false),
+                Some(mut tail) => read(format, &mut tail.reader).map(Some),
+                None => Ok(None),
             },
-            _ => format.ends_interrupted(&mut all.reader),
+            _ => read(format, &mut all.reader).map(Some),
         }
+    }
+
+    /// When a tool was cut off of which nobody heard again, in nanoseconds since 1970: when its transcript says so, else when
+    /// that was last written, else when its session was last heard of. None where that would be before the tool began.
+    pub(crate) fn cut_off_at(&self, row: &StepRow) -> Option<i64> {
+        let at = &row.step.at;
+        let session = self.store.session(&at.session).ok()??;
+        let turn = self.store.turn(&at.session, at.turn).ok()??;
+        let told =
+            self.end_of_turn(&session, &turn, |format, part| format.interrupted_at(part)).ok().flatten().flatten();
+        let written = || {
+            let format = self.environment.agents.transcripts(&session.session.agent)?;
+            match self.transcript_of(&session.session, format) {
+                Ok((Source::File(path), ..)) => outside::written_at(&path),
+                _ => None,
+            }
+        };
+        let end = told.map(|at| at.0.saturating_mul(1_000_000)).or_else(written);
+        let end = end.or_else(|| Some(session.last_at.0.saturating_mul(1_000_000)));
+        end.filter(|end| *end > row.step.opened)
+    }
+
+    /// Whether a tool that nobody heard of again was cut off, as its process or its transcript shows, and when.
+    pub(crate) fn cut_off(&self, row: &StepRow) -> Result<Option<Option<i64>>, StoreError> {
+        if row.step.background {
+            return Ok(None);
+        }
+        let at = &row.step.at;
+        let (Some(session), Some(turn)) = (self.store.session(&at.session)?, self.store.turn(&at.session, at.turn)?)
+        else {
+            return Ok(None);
+        };
+        let is_cut_off = self.is_gone(row)? || self.says_interrupted(&session, &turn).unwrap_or(false);
+        Ok(is_cut_off.then(|| self.cut_off_at(row)))
     }
 }

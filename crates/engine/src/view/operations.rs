@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use piton_model::command::SideEffect;
 use piton_model::content::Clash;
 use piton_model::inverse::{Conflict, Why};
 use piton_model::{CheckpointId, ObjectId, OperationId, OperationVerb, PlanId, StepRef, Timestamp, WorkspacePath};
@@ -236,6 +237,9 @@ pub struct CommandView {
     pub step: StepRef,
     pub command: String,
     pub at: Timestamp,
+    /// What it did beside files, as far as its text tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<SideEffect>,
 }
 
 /// What an operation did.

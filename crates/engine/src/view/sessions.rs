@@ -1,7 +1,7 @@
 //! What surfaces show of sessions: turns, steps, changes with their owners, gaps.
 
 use piton_model::diff::{ChangeKind, Counts};
-use piton_model::ownership::Owner;
+use piton_model::ownership::{Doubt, Owner};
 use piton_model::session::Gap;
 use piton_model::{Cause, CheckpointId, Ending, OperationId, Rank, SessionId, Timestamp};
 use piton_store::HitKind;
@@ -213,6 +213,25 @@ pub struct ChangedFile {
     pub path: PathView,
     pub kind: ChangeKind,
     pub owner: Owner,
+    /// Why that is not sure, where it is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<DoubtView>,
+}
+
+/// Why nobody can tell whose a change is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DoubtView {
+    #[serde(flatten)]
+    pub doubt: Doubt,
+    /// The tool that may have made it, such as `Bash npm test`, where it is the only one and was looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+impl From<Doubt> for DoubtView {
+    fn from(doubt: Doubt) -> Self {
+        Self { doubt, tool: None }
+    }
 }
 
 /// A capture that was due and not made.

@@ -6,9 +6,11 @@
 //! near each other: what happens there is captured along.
 
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use piton_model::ownership::Window;
-use piton_model::session::Ending;
+use piton_model::command::CommandClass;
+use piton_model::ownership::{Command, Window};
+use piton_model::session::{Attended, Ending, Step};
 use piton_model::{SessionId, StepRef, Timestamp, WorkspacePath};
 use piton_store::{CheckpointRow, Known, StepRow, StoreError};
 
@@ -116,7 +118,7 @@ impl History {
             if !self.hears(&row.step.at.session)? {
                 let named = row.step.paths.iter().filter_map(|path| self.path_near(near, path)).collect();
                 let (late, part) = (row.step.opened > since_ns, near.part.clone());
-                windows.push(Window { named, late, part, ..window_of(&row, 0, false) });
+                windows.push(Window { named, late, part, ..window_of(&row, 0, false, &self.path) });
             }
         }
         Ok((windows, is_missed))
@@ -139,18 +141,46 @@ impl History {
 }
 
 /// The window of a step, seen from a checkpoint.
-pub(crate) fn window_of(row: &StepRow, since: u64, along: bool) -> Window {
+pub(crate) fn window_of(row: &StepRow, since: u64, along: bool, root: &Path) -> Window {
+    let step = &row.step;
+    let command = step.command.as_deref().zip(step.cwd.as_deref()).map(|(text, folder)| Command {
+        class: CommandClass::of(text),
+        root: root.as_os_str().as_bytes().to_vec(),
+        folder: folder.as_bytes().to_vec(),
+    });
+    let cut_off = matches!(row.ending, Some(Ending::Interrupted | Ending::Lost));
     Window {
         step: row.step.at.clone(),
         named: row.step.paths.clone(),
         says: row.step.says,
         opened: row.step.opened,
         late: row.seq > since,
-        // When a tool stopped that nobody heard of again is not known: somebody said so later.
-        closed: row.closed.filter(|_| !matches!(row.ending, Some(Ending::Interrupted | Ending::Lost))),
+        // Somebody noticed later that it had stopped; when it did is known or not.
+        closed: if cut_off { row.cut } else { row.closed },
+        cut_off,
+        command,
+        attended: is_attended(step, row.closed),
+        followed_until: row.closed.filter(|_| step.hooked && step.says).map(|closed| closed.saturating_add(FOLLOWED)),
+        past: false,
+        prompted: i64::MIN,
         background: row.step.background && row.closed.is_none(),
         along,
         part: None,
         failed: matches!(row.ending, Some(Ending::Failed | Ending::Interrupted)),
+    }
+}
+
+/// How long an agent's hooks are taken to go on after a tool, where nobody reports that they have ended; in nanoseconds.
+const FOLLOWED: i64 = 10_000_000_000;
+
+/// Beside a command that takes longer, whoever started it does something else; in nanoseconds.
+const ATTENTION: i64 = 60_000_000_000;
+
+/// Whether the user could work beside a command that they started; how long one takes that has not ended nobody knows.
+pub(crate) fn is_attended(step: &Step, closed: Option<i64>) -> bool {
+    match step.attended {
+        Attended::No => false,
+        Attended::Started => closed.is_none_or(|closed| closed.saturating_sub(step.opened) > ATTENTION),
+        Attended::Interactive => true,
     }
 }

@@ -136,6 +136,9 @@ pub fn step(session: &Session, turn: u32, step: u32) -> Record {
         subagent: None,
         process: None,
         opened: 2_500_000_000,
+        cwd: None,
+        hooked: false,
+        attended: piton_engine::model::session::Attended::No,
     })
 }
 

@@ -120,7 +120,7 @@ fn a_shell_that_writes_rules_is_an_agents_word_too_wherever_it_writes_them() {
         let world = world();
         git(&world.ws(), &["init", "-q"]);
         let agent = an_agent(&world);
-        agent.runs("hide it", "echo", |world| {
+        agent.runs("hide it", "gen", |world| {
             world.write(file, if file.starts_with("data") { "*\n!sub/\n" } else { "/data\n" });
             if file.starts_with("data") {
                 world.write(".pitonignore", "b.csv\n");
@@ -158,7 +158,7 @@ fn excludes_that_are_a_symlink_change_where_it_leads_to() {
     later_than_doubt();
     let agent = an_agent(&world);
     later();
-    agent.runs("hide it", "echo", |_| std::fs::write(&dot, "*.log\ndata/\n").unwrap());
+    agent.runs("hide it", "gen", |_| std::fs::write(&dot, "*.log\ndata/\n").unwrap());
     assert_eq!(waiting(&world), ["data"]);
     assert_protected(&world, &agent);
 }
@@ -193,7 +193,7 @@ fn settings_of_gits_that_others_include_are_rules_too() {
 fn a_rule_for_everything_hides_nothing() {
     let world = world();
     let agent = an_agent(&world);
-    agent.runs("hide all", "echo", |world| {
+    agent.runs("hide all", "gen", |world| {
         world.write(".pitonignore", "*\n");
     });
     assert_eq!(waiting(&world), [".gitignore", "data", "src"]);
@@ -402,7 +402,7 @@ fn a_rule_that_an_operation_brings_back_waits_again_and_one_that_the_user_writes
             world.capture();
             assert_rules(&world, &[], &["data"]);
         } else {
-            agent.runs("again", "echo", |world| {
+            agent.runs("again", "gen", |world| {
                 world.write(".gitignore", "data/\n");
             });
             assert_rules(&world, &["data"], &[]);
@@ -558,7 +558,7 @@ fn a_rule_of_an_agents_is_known_for_one_however_late_it_leaves_something_out() {
         git(&world.ws(), &["init", "-q"]);
         world.write("data.csv", "d").write("app.log", "l").write(".gitignore", "*.log\n");
         let agent = an_agent(&world);
-        agent.runs("hide it", "echo", |world| {
+        agent.runs("hide it", "gen", |world| {
             world.write(file, if file == ".gitignore" { "*.log\n*.csv\n" } else { "*.csv\n" });
         });
         assert_eq!(waiting(&world), [""; 0]);
@@ -677,7 +677,7 @@ fn what_goes_away_while_an_agent_writes_a_rule_for_it_is_held_when_it_comes_back
             _ => (world.path("away"), "data"),
         };
         agent.runs("away", "mv", |world| moved(world.path(name), there.clone()));
-        agent.runs("hide it", "echo", |world| {
+        agent.runs("hide it", "gen", |world| {
             world.write(".gitignore", "*.log\ndata/\n");
         });
         agent.runs("and back", "mv", |world| match way {
@@ -710,7 +710,7 @@ fn what_a_repository_inside_excludes_is_known_for_an_agents_before_it_leaves_any
     let away = |from: &str, to: &str| std::fs::rename(world.path(from), world.path(to)).unwrap();
     let agent = Agent::new(&world, "s");
     agent.runs("away", "mv", |_| away("sub/data", "../d"));
-    agent.runs("hide it", "echo", |world| {
+    agent.runs("hide it", "gen", |world| {
         world.write("sub/.git/info/exclude", "data\n");
     });
     later_than_doubt();
@@ -778,7 +778,7 @@ mod settings {
     }
 
     fn switch_off(agent: &Agent<'_>) {
-        agent.runs("switch it off", "echo", |world| {
+        agent.runs("switch it off", "gen", |world| {
             world.write(FILE, OFF);
         });
     }
@@ -835,7 +835,7 @@ mod settings {
         let users = read("capture.ignored-limit = \"50MiB\"", Layer::User).unwrap().protection();
         let world = World::with(|environment| environment.users_settings = users.clone());
         let agent = an_agent(&world);
-        agent.runs("less", "echo", |world| {
+        agent.runs("less", "gen", |world| {
             world.write(FILE, "capture.ignored-limit = \"5MiB\"\n");
         });
         assert_eq!(in_force(&world).protection.ignored_limit, None);
@@ -956,7 +956,7 @@ fn what_a_session_made_and_then_ignored_goes_with_a_rewind_to_before_it() {
 fn what_the_user_made_and_then_ignored_stays_in_a_rewind_and_is_named() {
     let world = world();
     let agent = Agent::new(&world, "s");
-    agent.runs("work", "true", |world| {
+    agent.runs("work", "make", |world| {
         world.write("src/main.rs", "2");
     });
     later();
@@ -1087,7 +1087,7 @@ fn what_a_session_made_itself_it_may_ignore_however_many_checkpoints_there_are()
         agent.runs("install", "npm install", |world| {
             world.write("new/x/index.js", "x").write("package.json", "{}");
         });
-        agent.runs("ignore", "echo", |world| {
+        agent.runs("ignore", "gen", |world| {
             world.write(".gitignore", "*.log\nnew/\n");
         });
         // One that was left out may have been kept elsewhere meanwhile: nobody knows what it was.
@@ -1100,14 +1100,14 @@ fn what_a_session_made_in_many_places_it_may_ignore_in_all_of_them() {
     let world = world();
     let agent = Agent::new(&world, "s");
     let each = |n: usize| format!("packages/p{n}/cache");
-    agent.runs("test", "pytest", |world| {
+    agent.runs("build", "make", |world| {
         for n in 0..150 {
             world.write(format!("{}/s.pyc", each(n)), format!("{n}")).write(format!("packages/p{n}/s.py"), "s");
         }
     });
     later();
     world.write(format!("{}/mine", each(77)), "of the user");
-    agent.runs("ignore", "echo", |world| {
+    agent.runs("ignore", "gen", |world| {
         world.write(".gitignore", "*.log\ncache/\n");
     });
     assert_eq!(waiting(&world), [each(77)]);
@@ -1168,7 +1168,7 @@ fn what_a_session_made_and_ignored_is_not_asked_about_after_a_rewind_and_a_redo(
     world.open().rewind_now("t1", &RewindOptions::default()).unwrap();
     world.open().redo_now(&RedoOptions::default()).unwrap();
     later();
-    agent.runs("work", "true", |world| {
+    agent.runs("work", "make", |world| {
         world.write("src/main.rs", "2");
     });
     assert_eq!(waiting(&world), [""; 0]);

@@ -93,12 +93,12 @@ fn without_overlap_no_store_calls_the_other_agents_change_the_users() {
     inner.edits("write", &["feature.rs"], |w| {
         w.write("in/feature.rs", "work\n");
     });
-    inner.runs("reach out", "echo", |w| {
+    inner.runs("reach out", "gen", |w| {
         w.write("NEWS", "work\n");
     });
     // Clocks of file systems tick coarsely: what comes right after a tool may be the tool's.
     std::thread::sleep(Duration::from_millis(50));
-    outer.runs("reach in", "echo", |w| {
+    outer.runs("reach in", "gen", |w| {
         w.write("in/config.rs", "work\n");
     });
     assert_eq!(owner(&world, &world.ws(), "in/feature.rs"), "unsure s2 you");
@@ -118,7 +118,7 @@ fn an_undo_around_the_inner_workspace_is_not_the_users_edit_in_it() {
     let world = nested();
     let outer = Agent::new(&world, "s1");
     let inner = world.path("in");
-    outer.runs("reach in", "echo", |w| {
+    outer.runs("reach in", "gen", |w| {
         w.write("in/lib.rs", "work\n");
     });
     world.engine.open(&inner).unwrap().capture(&CaptureOptions::default()).unwrap();

@@ -88,7 +88,7 @@ fn a_workspace_that_a_tool_deleted_whole_comes_back_with_the_undo_of_its_turn() 
         let world = World::new();
         world.write("f", "1").write("dir/deep/g", "1").folder("empty").mode("", 0o750);
         let agent = Agent::new(&world, "s1");
-        agent.runs("one", "true", |_| {});
+        agent.runs("one", "make", |_| {});
         // The user's own last edit goes with all the rest, and comes back with it.
         world.write("f", "mine");
         let before = world.snapshot();
@@ -285,7 +285,7 @@ fn what_a_turn_did_that_replaced_the_workspace_is_not_known_here_and_the_folder_
     world.write("f", "old").write("work", "mine");
     let before = world.snapshot();
     let agent = Agent::new(&world, "s1");
-    agent.runs("one", "true", |_| {});
+    agent.runs("one", "make", |_| {});
     agent.runs("two", "rm -rf; git clone", |world| {
         std::fs::rename(world.ws(), away(world)).unwrap();
         std::fs::create_dir(world.ws()).unwrap();
@@ -301,7 +301,7 @@ fn what_a_turn_did_that_replaced_the_workspace_is_not_known_here_and_the_folder_
     let unknown = world.open().changes(&Default::default()).unwrap().unknown;
     assert_eq!(unknown.iter().map(|one| one.turn).collect::<Vec<_>>(), [2]);
     // A turn in the new folder is known like any other.
-    agent.runs("three", "true", |_| {});
+    agent.runs("three", "make", |_| {});
     assert_eq!(agent.turns()[2].unknown, None);
     assert!(world.open().rewind_now("t2", &across()).unwrap().verified);
     world.assert_is(&before);

@@ -48,8 +48,7 @@ impl<'w> Agent<'w> {
             tool: tool.into(),
             summary: format!("{tool} {}", paths.join(" ")).trim().to_owned(),
             paths: paths.iter().map(|path| self.world.path(path)).collect(),
-            command: None,
-            background: false,
+            ..ToolCall::default()
         };
         self.tell(Event::BeforeTool(call.clone()));
         call

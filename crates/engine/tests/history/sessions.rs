@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use piton_engine::model::event::{Event, ToolCall};
-use piton_engine::model::{Candidate, Evidence, Owner};
+use piton_engine::model::{Candidate, Owner};
 use piton_engine::view::{ChangedFile, LogEntry, Observed, Unknown, UnknownTurn};
 use piton_engine::{
     CaptureError, CaptureOptions, ChangesOptions, Choice, ChosenError, MOST_MANUAL, ObserveError, ObserveOptions,
@@ -20,8 +20,7 @@ fn owners(files: &[ChangedFile]) -> Vec<String> {
 
 fn owner(owner: &Owner) -> String {
     match owner {
-        Owner::Step { step, evidence: Evidence::Named } => format!("named t{}.{}", step.turn, step.step),
-        Owner::Step { step, evidence: Evidence::Window } => format!("window t{}.{}", step.turn, step.step),
+        Owner::Step { step, evidence } => format!("{} t{}.{}", evidence.as_str(), step.turn, step.step),
         Owner::You => "you".into(),
         Owner::Operation { .. } => "operation".into(),
         Owner::Unsure { candidates } => {
@@ -299,7 +298,7 @@ fn a_turn_that_nobody_could_record_keeps_its_number_its_steps_and_what_they_chan
     let world = World::new();
     world.write("b", "1").write("c", "1").write("gone", "1").write("mine", "1");
     let agent = Agent::new(&world, "s1");
-    agent.runs("one", "true", |_| {});
+    agent.runs("one", "make", |_| {});
     tick();
     world.write("mine", "2");
     let busy = |event: Event| {
@@ -359,7 +358,7 @@ fn what_is_found_after_events_of_which_nothing_is_known_is_nobodys() {
     let world = World::new();
     world.write("b", "1");
     let agent = Agent::new(&world, "s1");
-    agent.runs("one", "true", |_| {});
+    agent.runs("one", "make", |_| {});
     let folder = world.open().store_folder().to_owned();
     std::fs::create_dir(folder.join("gaps")).unwrap();
     let soon = ObserveOptions { deadline: Some(Instant::now()), embedded: true, ..ObserveOptions::default() };
@@ -830,10 +829,10 @@ fn who_edited_a_file_of_another_folder_says_nothing_of_this_one() {
     let world = World::new();
     world.write("b", "b");
     let agent = Agent::new(&world, "s1");
-    agent.runs("one", "true", |_| {});
+    agent.runs("one", "make", |_| {});
     tick();
     world.write("b", "the user's");
-    agent.runs("two", "true", |_| {});
+    agent.runs("two", "make", |_| {});
     let far = world.base().join("far");
     std::fs::create_dir(&far).unwrap();
     std::fs::rename(world.ws(), far.join("kept")).unwrap();

@@ -314,7 +314,7 @@ fn what_a_tool_deleted_and_nobody_captured_is_named_by_its_undo() {
     world.write("src/model.bin", vec![7; 2 << 20]).write("dist/node_modules/two", "2");
     std::os::unix::net::UnixListener::bind(world.path("src/socket")).unwrap();
     let agent = Agent::new(&world, "s");
-    agent.runs("first", "true", |world| {
+    agent.runs("first", "make", |world| {
         world.write("first", "1");
     });
     agent.runs("clean up", "rm -rf src dist", |world| {

@@ -133,6 +133,39 @@ fn a_transcript_that_says_so_interrupts_the_turn() {
 }
 
 #[test]
+fn what_an_interrupted_command_wrote_until_then_is_its_own_and_what_came_later_stays() {
+    let world = World::new();
+    let claude = Claude::new(&world, 1);
+    claude.prompt("build it");
+    claude.calls("Bash", &[]);
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(100));
+    world.write("built", "1\n");
+    pause();
+    // Esc: no hook tells of it, and the transcript has a line with its time.
+    let words = json!([{"type": "text", "text": "[Request interrupted by user for tool use]"}]);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let at = piton_engine::model::Timestamp(now as i64).to_string();
+    claude.write("user", json!({"timestamp": at, "message": {"role": "user", "content": words}}));
+    pause();
+    world.write("later", "the user's\n");
+    let outcome = world.open().undo_now(&UndoOptions::default()).unwrap();
+    assert!(!world.has("built") && world.has("later"), "{outcome:?}");
+    assert_eq!(outcome.unsure.iter().map(|file| &file.path.path[..]).collect::<Vec<_>>(), ["later"]);
+    // The same where the next prompt is what tells of it.
+    claude.prompt("again");
+    claude.calls("Bash", &[]);
+    world.write("built", "2\n");
+    pause();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let at = piton_engine::model::Timestamp(now as i64).to_string();
+    claude.write("user", json!({"timestamp": at, "message": {"role": "user", "content": words}}));
+    claude.prompt("and now");
+    claude.answers("well");
+    let turns = world.turns(Some(claude.session()));
+    assert_eq!(turns[1].files.iter().map(|file| &file.path.path[..]).collect::<Vec<_>>(), ["built"], "{turns:#?}");
+}
+
+#[test]
 fn of_a_long_transcript_only_the_end_is_read() {
     let world = World::new();
     let claude = Claude::new(&world, 1);

@@ -19,7 +19,7 @@ fn numbered(name: &str, count: usize) -> String {
 fn with_a_function(world: &World) -> Agent<'_> {
     world.write("a", numbered("a", 8)).write("b", numbered("b", 5)).write("c", numbered("c", 8));
     let agent = Agent::new(world, "s");
-    agent.runs("first", "true", |world| {
+    agent.runs("first", "make", |world| {
         world.write("t", "1\n");
     });
     world.write("a", numbered("a", 8) + PRECIOUS);

@@ -285,7 +285,7 @@ fn a_file_that_is_edited_moved_and_replaced_in_one_call_is_not_lost() {
     let world = World::new();
     world.write("app", lines(&[]));
     let agent = Agent::new(&world, "s");
-    agent.runs("nothing", "true", |_| {});
+    agent.runs("nothing", "make", |_| {});
     world.write("app", lines(&[(9, "user")]));
     agent.runs("move", "sed, mv, echo", |w| {
         done(w.write("core", lines(&[(1, "agent"), (9, "user")])).write("app", "import core\n"));
@@ -342,9 +342,9 @@ fn absorbed() -> World {
     let world = World::new();
     world.write("lib.py", "def lib(): pass\n");
     let agent = Agent::new(&world, "s");
-    agent.runs("edit", "echo", |w| done(w.write("lib.py", "def lib(): pass\n# agent\n")));
+    agent.runs("edit", "./note.sh", |w| done(w.write("lib.py", "def lib(): pass\n# agent\n")));
     world.write("old.py", "def mine():\n    return 42\n");
-    agent.runs("join", "cat old.py >> lib.py; rm old.py", |w| {
+    agent.runs("join", "./join.sh", |w| {
         done(w.write("lib.py", "def lib(): pass\n# agent\ndef mine():\n    return 42\n").remove("old.py"));
     });
     world
@@ -389,11 +389,11 @@ fn lines_stay_where_they_were_put_as_long_as_the_file_that_they_came_from_stays(
     let world = World::new();
     world.write("a", lines(&[]));
     let agent = Agent::new(&world, "s");
-    agent.runs("other", "true", |w| done(w.write("other", "1\n")));
+    agent.runs("other", "make", |w| done(w.write("other", "1\n")));
     world.write("a", lines(&[(8, "what the user wrote")]));
     let whole = world.read("a");
     let (head, tail) = whole.split_at(whole.find("line 6").unwrap());
-    agent.runs("split", "sed", |w| done(w.write("b", tail).write("a", head)));
+    agent.runs("split", "./split.sh", |w| done(w.write("b", tail).write("a", head)));
     let here = world.snapshot();
     let plan = world.open().plan_undo(&undo_of("")).unwrap();
     assert_eq!(conflicts(plan.view()), [("b+a".to_owned(), Why::Lines)]);
@@ -433,7 +433,7 @@ fn lines_stay_where_they_were_put_as_long_as_the_file_that_they_came_from_stays(
     world.write("a", lines(&[]));
     let agent = Agent::new(&world, "s");
     let (head, tail) = (lines(&[]).split_at(35).0.to_owned(), lines(&[]).split_at(35).1.to_owned());
-    agent.runs("split", "sed", |w| done(w.write("b", &tail).write("a", head.replace("line 5", "agent"))));
+    agent.runs("split", "./split.sh", |w| done(w.write("b", &tail).write("a", head.replace("line 5", "agent"))));
     world.write("a", head.replace("line 5", "user"));
     let here = world.snapshot();
     world.open().undo_now(&partial("")).unwrap();

@@ -280,8 +280,6 @@ struct Chronicle {
     slots: BTreeSet<(usize, usize)>,
     /// Spares that are used up, and how many files and folders were made.
     used: [usize; 4],
-    /// Who was the last to change a shared file.
-    last: BTreeMap<usize, Who>,
 }
 
 /// Which deeds are in effect.
@@ -362,12 +360,11 @@ impl Chronicle {
     /// Does it in the files that are there, which hold the deeds that are in effect.
     fn carry_out(&mut self, world: &World, number: usize, in_effect: &mut InEffect) {
         in_effect.insert(number);
-        let Deed { who, what, .. } = self.deeds[number].clone();
+        let Deed { what, .. } = self.deeds[number].clone();
         match what {
             Thing::Lines { file, .. } => {
                 let tree = self.tree(in_effect);
                 world.write(shared(file), tree[&shared(file)].as_ref().unwrap());
-                self.last.insert(file, who);
             }
             Thing::Created(n) => done(world.write(spare("new", n), format!("new {n}\n"))),
             Thing::Deleted(n) => done(world.remove(spare("delete", n))),
@@ -435,9 +432,11 @@ impl<'w> Apart<'w> {
         for (shell, acts) in &part.steps {
             let deeds: Vec<usize> =
                 acts.iter().filter_map(|raw| chronicle.deed(*raw, part.who, turn, in_effect)).collect();
-            // What a shell writes where the user wrote last is not surely its own.
+            // What a shell writes where the user wrote not long ago is not surely its own.
             let was_yours = |number: &usize| match chronicle.deeds[*number].what {
-                Thing::Lines { file, .. } => chronicle.last.get(&file) == Some(&USER),
+                Thing::Lines { file, .. } => chronicle.deeds.iter().any(|deed| {
+                    deed.who == USER && matches!(deed.what, Thing::Lines { file: other, .. } if other == file)
+                }),
                 _ => false,
             };
             let paths: Vec<String> = deeds.iter().flat_map(|number| chronicle.paths(*number)).collect();

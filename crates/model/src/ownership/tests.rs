@@ -12,7 +12,13 @@ fn shell(at: StepRef, opened: i64) -> Window {
         opened: opened * SECOND,
         late: false,
         closed: None,
+        cut_off: false,
         background: false,
+        command: None,
+        attended: false,
+        followed_until: None,
+        past: false,
+        prompted: 0,
         along: false,
         part: None,
         failed: false,
@@ -50,14 +56,24 @@ const SECOND: i64 = 1_000_000_000;
 fn who(when: impl Into<Option<i64>>, was_yours: bool, windows: &[Window], moment: &Moment) -> String {
     let path = WorkspacePath::new("a.txt").unwrap();
     let when = when.into();
-    let found = ObservedChange { path: &path, when: when.map(|s| s * SECOND), deleted: when.is_none(), was_yours };
+    let found = seen(&path, when, was_yours);
+    told(&owner(found, windows, moment))
+}
+
+/// What is seen of a path; deleted where no time is given.
+fn seen(path: &WorkspacePath, when: Option<i64>, was_edited: bool) -> ObservedChange<'_> {
+    let hand_edit = was_edited.then_some(SECOND);
+    ObservedChange { when: when.map(|s| s * SECOND), deleted: when.is_none(), hand_edit, ..ObservedChange::of(path) }
+}
+
+/// An owner in a few words.
+fn told(owner: &Owner) -> String {
     let name = |s: &StepRef| {
         let session = (0..9).find(|n| SessionId::of("test", &n.to_string()) == s.session).unwrap();
         format!("{session}.{}.{}", s.turn, s.step)
     };
-    match owner(found, windows, moment) {
-        Owner::Step { step, evidence: Evidence::Named } => format!("named {}", name(&step)),
-        Owner::Step { step, evidence: Evidence::Window } => format!("window {}", name(&step)),
+    match owner {
+        Owner::Step { step, evidence } => format!("{} {}", evidence.as_str(), name(step)),
         Owner::You => "you".into(),
         Owner::Operation { .. } => "operation".into(),
         Owner::Unsure { candidates } => {
@@ -262,7 +278,7 @@ fn every_situation_has_its_owner_and_a_doubt_is_said() {
         ),
         (
             "a background command beside a shell",
-            "unsure 1.1.1 1.1.2 you",
+            "window 1.1.2",
             Some(5),
             false,
             vec![background(shell(bash.clone(), 3)), shell(edited.clone(), 4)],
@@ -292,7 +308,7 @@ fn every_situation_has_its_owner_and_a_doubt_is_said() {
 #[test]
 fn what_nobody_saw_begin_and_what_went_at_an_unknown_time_is_in_doubt() {
     let (bash, path) = (step(1, 1, 1), WorkspacePath::new("a.txt").unwrap());
-    let gone = |when: i64| ObservedChange { path: &path, when: Some(when * SECOND), deleted: true, was_yours: false };
+    let gone = |when: i64| ObservedChange { when: Some(when * SECOND), deleted: true, ..ObservedChange::of(&path) };
     let changed = |when: i64| ObservedChange { deleted: false, ..gone(when) };
     let after = Moment::After(bash.clone());
     let is_sure = |found: ObservedChange<'_>, window: Window, moment: &Moment| match owner(found, &[window], moment) {
@@ -409,7 +425,7 @@ fn a_tools_own_after_event_settles_what_somebody_else_found_while_it_ran() {
         ),
     ] {
         let path = WorkspacePath::new("a.txt").unwrap();
-        let found = ObservedChange { path: &path, when: when.map(|s| s * SECOND), deleted: when.is_none(), was_yours };
+        let found = seen(&path, when, was_yours);
         let doubt = owner(found, &windows, &moment);
         assert!(matches!(doubt, Owner::Unsure { .. }), "{story}: {doubt:?}");
         let settled = settles(&doubt, found, &windows).map(|settled| {
@@ -482,7 +498,7 @@ fn a_tool_of_who_works_in_a_part_of_the_workspace_counts_there() {
     let after = Moment::After(step(1, 1, 1));
     let named = |part: &str| in_part(closed(edit(step(2, 1, 1), 4, "a.txt"), 6), part);
     for (story, expected, windows) in [
-        ("both shells", "unsure 1.1.1 2.1.1", vec![here.clone(), in_part(there.clone(), "a.txt")]),
+        ("both shells", "unsure 1.1.1 2.1.1 you", vec![here.clone(), in_part(there.clone(), "a.txt")]),
         ("its shell elsewhere", "window 1.1.1", vec![here.clone(), in_part(there.clone(), "b")]),
         ("its shell alone, elsewhere", "unsure 2.1.1 you", vec![in_part(there.clone(), "b")]),
         ("its shell alone", "window 2.1.1", vec![in_part(there, "a.txt")]),
@@ -502,4 +518,248 @@ fn candidates_of_one_turn_are_sure_for_that_turn() {
     assert_eq!(one.turn(), Some((&a.session, 1)));
     assert_eq!(candidates(vec![Candidate::Step(a.clone()), Candidate::Step(c)]).turn(), None);
     assert_eq!(candidates(vec![Candidate::Step(a), Candidate::You]).turn(), None);
+}
+
+/// A shell that runs a command in the workspace's root, from second 4 on.
+fn running(at: StepRef, command: &str) -> Window {
+    let command = Command {
+        class: CommandClass::of(command),
+        root: b"/home/dev/work".to_vec(),
+        folder: b"/home/dev/work".to_vec(),
+    };
+    Window { command: Some(command), ..shell(at, 4) }
+}
+
+/// An edit tool that ended at second 4, and whose batch ends at second 8.
+fn edited_before(at: StepRef, path: &str) -> Window {
+    Window { followed_until: Some(8 * SECOND), past: true, prompted: 2 * SECOND, ..closed(edit(at, 3, path), 4) }
+}
+
+fn cut_off(window: Window, end: Option<i64>) -> Window {
+    Window { cut_off: true, closed: end.map(|s| s * SECOND), ..window }
+}
+
+/// The rows of the table, each with the situations that it is about; what changes is `a.txt`.
+#[test]
+fn each_row_of_the_table_decides_what_no_row_before_it_does() {
+    use Moment::{After, Between, Within};
+    let (one, two, other) = (step(1, 1, 1), step(1, 1, 2), step(2, 4, 1));
+    let path = WorkspacePath::new("a.txt").unwrap();
+    let at = |second: i64| ObservedChange { when: Some(second * SECOND), ..ObservedChange::of(&path) };
+    let saved = ObservedChange { hand_edit: Some(3 * SECOND), ..at(5) };
+    let earlier = ObservedChange { hand_edit: Some(SECOND), ..at(5) };
+    let open_in_editor = ObservedChange { is_open_in_editor: true, ..at(5) };
+    let as_in_git = ObservedChange { is_as_in_git: true, ..at(5) };
+    let created = ObservedChange { created: true, ..at(5) };
+    let gone = ObservedChange { deleted: true, ..at(9) };
+    let undated = ObservedChange { deleted: true, ..ObservedChange::of(&path) };
+    let within = Within(one.session.clone(), 1);
+    let run = |command: &str| running(one.clone(), command);
+    let attended = |command: &str| Window { attended: true, ..run(command) };
+    let (sed, make, test) = (run("sed -i s/a/b/ *.txt"), run("make"), run("npm test"));
+    let own = After(one.clone());
+    for (row, story, expected, found, windows, moment) in [
+        (1, "it names the path", "named 1.1.1", at(5), vec![edit(one.clone(), 4, "a.txt")], own.clone()),
+        (1, "and was edited by hand", "named 1.1.1", saved, vec![edit(one.clone(), 4, "a.txt")], own.clone()),
+        (
+            1,
+            "and a shell writes it",
+            "named 1.1.2",
+            at(5),
+            vec![sed.clone(), edit(two.clone(), 4, "a.txt")],
+            After(two.clone()),
+        ),
+        (
+            1,
+            "two name it",
+            "unsure 1.1.1 1.1.2",
+            at(5),
+            vec![edit(one.clone(), 4, "a.txt"), edit(two.clone(), 4, "a.txt")],
+            After(two.clone()),
+        ),
+        (2, "a formatter after it", "followed 1.1.1", at(6), vec![edited_before(one.clone(), "a.txt")], within.clone()),
+        (
+            2,
+            "the user edited it before the prompt",
+            "followed 1.1.1",
+            earlier,
+            vec![edited_before(one.clone(), "a.txt")],
+            within.clone(),
+        ),
+        (
+            2,
+            "beside its own event",
+            "followed 1.1.1",
+            at(6),
+            vec![Window { past: false, ..edited_before(one.clone(), "a.txt") }],
+            own.clone(),
+        ),
+        (
+            2,
+            "its own shell runs too",
+            "followed 1.1.1",
+            at(6),
+            vec![edited_before(one.clone(), "a.txt"), running(two.clone(), "make")],
+            within.clone(),
+        ),
+        (
+            2,
+            "the last of two edits",
+            "followed 1.1.2",
+            at(6),
+            vec![
+                edited_before(one.clone(), "a.txt"),
+                Window { closed: Some(5 * SECOND), ..edited_before(two.clone(), "a.txt") },
+            ],
+            within.clone(),
+        ),
+        (
+            2,
+            "another session's shell runs",
+            "unsure 1.1.1 2.4.1",
+            at(6),
+            vec![edited_before(one.clone(), "a.txt"), running(other.clone(), "make")],
+            within.clone(),
+        ),
+        (
+            3,
+            "edited by hand since the prompt",
+            "unsure 1.1.1 you",
+            saved,
+            vec![edited_before(one.clone(), "a.txt")],
+            within.clone(),
+        ),
+        (3, "another path", "unsure 1.1.1 you", at(6), vec![edited_before(one.clone(), "b.txt")], within.clone()),
+        (3, "the batch has ended", "you", at(9), vec![edited_before(one.clone(), "a.txt")], within.clone()),
+        (4, "a writer", "window 1.1.1", at(5), vec![sed.clone()], own.clone()),
+        (4, "of a file that was edited by hand", "window 1.1.1", saved, vec![sed.clone()], own.clone()),
+        (4, "of one that an editor has open", "window 1.1.1", open_in_editor, vec![sed.clone()], own.clone()),
+        (4, "a formatter of all files", "window 1.1.1", saved, vec![run("npx prettier --write .")], own.clone()),
+        (
+            4,
+            "beside another shell",
+            "window 1.1.1",
+            saved,
+            vec![sed.clone(), running(two.clone(), "make")],
+            own.clone(),
+        ),
+        (4, "of another file", "unsure 1.1.1 you", at(5), vec![run("sed -i s/a/b/ b.txt")], own.clone()),
+        (
+            4,
+            "nothing was captured before",
+            "unsure 1.1.1 you",
+            at(5),
+            vec![Window { late: true, ..sed.clone() }],
+            own.clone(),
+        ),
+        (
+            5,
+            "in the window of a script",
+            "window 1.1.1",
+            ObservedChange { hand_edit: Some(SECOND), ..as_in_git },
+            vec![make.clone()],
+            own.clone(),
+        ),
+        (5, "of one that only stages", "unsure 1.1.1 you", as_in_git, vec![run("git add -A")], own.clone()),
+        (5, "outside", "you", as_in_git, vec![], Between),
+        (5, "beside a command in the background", "you", as_in_git, vec![background(make.clone())], Between),
+        (
+            6,
+            "two sessions",
+            "unsure 1.1.1 2.4.1 you",
+            at(5),
+            vec![make.clone(), running(other.clone(), "make")],
+            own.clone(),
+        ),
+        (6, "the only writer", "window 1.1.1", at(5), vec![sed.clone(), running(other.clone(), "make")], own.clone()),
+        (
+            6,
+            "the other session only tests",
+            "unsure 1.1.1 2.4.1 you",
+            at(5),
+            vec![make.clone(), running(other.clone(), "npm test")],
+            own.clone(),
+        ),
+        (7, "edited by hand", "unsure 1.1.1 you", saved, vec![make.clone()], own.clone()),
+        (7, "an editor has it open", "unsure 1.1.1 you", open_in_editor, vec![make.clone()], own.clone()),
+        (8, "tests", "unsure 1.1.1 you", at(5), vec![test.clone()], own.clone()),
+        (8, "tests, and a new file", "unsure 1.1.1 you", created, vec![test.clone()], own.clone()),
+        (
+            8,
+            "tests beside a build",
+            "window 1.1.2",
+            at(5),
+            vec![test.clone(), running(two.clone(), "make")],
+            After(two.clone()),
+        ),
+        (9, "a build", "window 1.1.1", at(5), vec![make.clone()], own.clone()),
+        (
+            9,
+            "two builds of one turn",
+            "unsure 1.1.1 1.1.2",
+            at(5),
+            vec![make.clone(), running(two.clone(), "make")],
+            After(two.clone()),
+        ),
+        (9, "a tool of which nothing is known", "window 1.1.1", at(5), vec![shell(one.clone(), 4)], own.clone()),
+        (10, "a file that was there", "unsure 1.1.1 you", at(5), vec![attended("aider")], own.clone()),
+        (10, "a new file", "window 1.1.1", created, vec![attended("aider")], own.clone()),
+        (10, "a writer all the same", "window 1.1.1", at(5), vec![attended("sed -i s/a/b/ a.txt")], own.clone()),
+        (11, "up to its end", "window 1.1.1", at(5), vec![cut_off(make.clone(), Some(6))], Between),
+        (11, "up to its end, a test", "unsure 1.1.1 you", at(5), vec![cut_off(test, Some(6))], Between),
+        (11, "later", "unsure 1.1.1 you", at(8), vec![cut_off(make.clone(), Some(6))], Between),
+        (11, "later, a writer", "unsure 1.1.1 you", at(8), vec![cut_off(sed.clone(), Some(6))], Between),
+        (11, "no end is known", "unsure 1.1.1 you", at(5), vec![cut_off(make.clone(), None)], Between),
+        (11, "no end is known, a writer", "window 1.1.1", at(60), vec![cut_off(sed.clone(), None)], Between),
+        (
+            11,
+            "no end is known, a writer, and after a minute",
+            "unsure 1.1.1 you",
+            at(70),
+            vec![cut_off(sed.clone(), None)],
+            Between,
+        ),
+        (
+            11,
+            "an edit tool may not have run",
+            "unsure 1.1.1 you",
+            at(5),
+            vec![cut_off(edit(one.clone(), 4, "a.txt"), Some(6))],
+            Between,
+        ),
+        (12, "in the background alone", "unsure 1.1.1 you", at(5), vec![background(make.clone())], Between),
+        (12, "in the background, a writer", "unsure 1.1.1 you", at(5), vec![background(sed.clone())], Between),
+        (
+            12,
+            "beside another window",
+            "window 1.1.2",
+            at(5),
+            vec![background(make.clone()), running(two.clone(), "make")],
+            After(two.clone()),
+        ),
+        (13, "no window", "you", at(5), vec![], within.clone()),
+        (14, "a window that covers all", "window 1.1.1", undated, vec![make.clone()], own.clone()),
+        (14, "a window that has closed", "unsure 1.1.1 you", gone, vec![closed(make, 6)], within.clone()),
+        (14, "a window that has closed, of a writer", "window 1.1.1", gone, vec![closed(run("rm a.txt"), 6)], within),
+    ] {
+        assert_eq!(told(&owner(found, &windows, &moment)), expected, "row {row}: {story}");
+    }
+}
+
+#[test]
+fn a_doubt_says_why_and_when() {
+    let path = WorkspacePath::new("a.txt").unwrap();
+    let one = step(1, 1, 1);
+    let found = ObservedChange { when: Some(5 * SECOND), hand_edit: Some(3 * SECOND), ..ObservedChange::of(&path) };
+    let why = |found: ObservedChange<'_>, window: Window| judge(found, &[window], &Moment::After(one.clone())).doubt;
+    let edited = Doubt { why: Why::HandEdit, at: Some(Timestamp(5_000)), edited: Some(Timestamp(3_000)) };
+    assert_eq!(why(found, running(one.clone(), "make")), Some(edited));
+    let idle = Doubt { why: Why::Idle, at: Some(Timestamp(5_000)), edited: None };
+    assert_eq!(why(ObservedChange { hand_edit: None, ..found }, running(one.clone(), "npm test")), Some(idle));
+    assert_eq!(why(found, running(one.clone(), "touch a.txt")), None);
+    let json = serde_json::to_string(&edited).unwrap();
+    assert_eq!(json, r#"{"why":"hand-edit","at":5000,"edited":3000}"#);
+    // Records of before have no reason.
+    let old = r#"{"owner":{"who":"unsure","candidates":["you"]},"paths":[]}"#;
+    assert_eq!(serde_json::from_str::<Owned>(old).unwrap().doubt, None);
 }

@@ -178,7 +178,13 @@ fn read_all(store: &Store) -> (usize, usize, String) {
             store.checkpoints_of(id),
         );
     }
-    let _ = (store.changes_since(0), store.last_owners(1), store.turn_places(), store.size(), store.git_note());
+    let _ = (
+        store.changes_since(0),
+        store.yours_since(1, piton_model::Timestamp(0)),
+        store.turn_places(),
+        store.size(),
+        store.git_note(),
+    );
     let why = match store.verify() {
         Ok(found) if found.damage.is_empty() => "sound".into(),
         Ok(found) => match &found.damage[0] {

@@ -175,7 +175,7 @@ impl<'w> Past<'w> {
         let mut windows: Vec<Window> = Vec::new();
         for step in steps.filter(|step| step.seq < row.seq) {
             let along = store.session(&step.step.at.session)?.is_some_and(|row| row.session.along);
-            windows.push(window_of(&step, parent.seq, along));
+            windows.push(window_of(&step, parent.seq, along, self.workspace.path()));
         }
         let moment = match (&row.checkpoint.place, row.checkpoint.cause) {
             (Some(place), Cause::AfterTool) => Moment::After(StepRef {
@@ -183,7 +183,7 @@ impl<'w> Past<'w> {
                 turn: place.turn,
                 step: place.step.unwrap_or(0),
             }),
-            (Some(place), Cause::BeforeTool | Cause::TurnEnd | Cause::Compaction) => {
+            (Some(place), Cause::BeforeTool | Cause::AfterTools | Cause::TurnEnd | Cause::Compaction) => {
                 Moment::Within(place.session.clone(), place.turn)
             }
             _ => Moment::Between,
@@ -198,7 +198,8 @@ impl<'w> Past<'w> {
             Some(Some(Who::BeforePiton) | None) => false,
             None => true,
         };
-        let found = ObservedChange { path, when: None, deleted: false, was_yours };
+        // When the user edited it is not worth finding out.
+        let found = ObservedChange { hand_edit: was_yours.then_some(0), ..ObservedChange::of(path) };
         let owner = ownership::owner(found, &windows, &moment);
         // Finding out which tools were running there at that time is not worth the effort.
         let is_alone = self.workspace.near().is_empty();
