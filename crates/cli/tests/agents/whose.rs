@@ -48,7 +48,7 @@ fn after_a_checkout_of_the_users_a_sed_over_forty_files_is_the_agents() {
     let (home, work) = (scene.at("home"), scene.world.ws());
     let fill = |text: &str| {
         (0..40).for_each(|n| {
-            scene.world.write(&format!("src/f{n}.txt"), text);
+            scene.world.write(format!("src/f{n}.txt"), text);
         })
     };
     git(&work, &["init", "-q", "-b", "main"]);

@@ -12,7 +12,7 @@ fn scene(turns: u32) -> Scene {
     let mut session = workspace.begin_session("claude-code", "run-1").unwrap();
     for turn in 1..=turns {
         session.begin_turn(&format!("prompt {turn}")).unwrap();
-        session.before_tool(&Tool::new(&format!("call {turn}"), "Write").names("a.txt")).unwrap();
+        session.before_tool(&Tool::new(format!("call {turn}"), "Write").names("a.txt")).unwrap();
         scene.world.write("a.txt", format!("{turn}\n"));
         session.after_tool(&format!("call {turn}")).unwrap();
         session.end_turn().unwrap();

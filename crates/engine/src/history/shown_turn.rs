@@ -76,6 +76,9 @@ struct Run<'a> {
     is_open: bool,
 }
 
+/// Of each path, the numbers of the first and the last change.
+type FirstAndLast = Vec<(usize, usize)>;
+
 impl History {
     /// The turn or step that a target means, with what it changed; none where the target means a checkpoint.
     ///
@@ -164,7 +167,7 @@ impl History {
         meant: &Meant,
         changes: &[OwnedChange],
         options: &TurnOptions,
-    ) -> Result<(Vec<TurnDiff>, Vec<(usize, usize)>), StoreError> {
+    ) -> Result<(Vec<TurnDiff>, FirstAndLast), StoreError> {
         let mut runs: HashMap<&WorkspacePath, Vec<Run<'_>>> = HashMap::new();
         for (number, change) in changes.iter().enumerate() {
             let whose = meant.whose(&change.owner);

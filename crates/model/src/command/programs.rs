@@ -472,7 +472,7 @@ impl Call<'_> {
     /// Returns the names that it prints, where it lists files.
     pub(super) fn run(mut self, mut words: Vec<Argument>) -> Option<Vec<Name>> {
         loop {
-            let Some(first) = words.first().cloned() else { return None };
+            let first = words.first().cloned()?;
             words.remove(0);
             let Some(first) = first else {
                 self.unknown();
@@ -1105,7 +1105,7 @@ impl Call<'_> {
             matches!(*word, "-O" | "--remote-name")
                 || (word.starts_with('-') && !word.starts_with("--") && word.contains('O'))
         };
-        if !is_said && (program == "wget" || texts.iter().any(|word| is_remote_name(word))) {
+        if !is_said && (program == "wget" || texts.iter().any(is_remote_name)) {
             for word in operands(words).cloned().collect::<Vec<_>>() {
                 let base = word.map(|word| word.plain.rsplit('/').next().unwrap_or_default().to_owned());
                 match base.filter(|base| !base.is_empty()) {
@@ -1476,7 +1476,7 @@ impl Call<'_> {
             ])
             .then_some(SideEffect::Packages)
             // These only write what the workspace says of its packages.
-            .filter(|_| !(program == "cargo" && !matches!(first, "install" | "uninstall"))),
+            .filter(|_| program != "cargo" || matches!(first, "install" | "uninstall")),
             "kill" | "pkill" | "killall" | "fuser" => Some(SideEffect::Processes),
             "screen" | "tmux" | "daemonize" | "disown" => Some(SideEffect::Processes),
             "rails" | "rake" if first.starts_with("db:") => Some(SideEffect::Database),
