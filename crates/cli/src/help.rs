@@ -32,12 +32,12 @@ pub struct Page<'a> {
 
 /// What the page of all commands lists, in groups. A command that is in none of them is listed last.
 pub const GROUPS: [(&str, &[&str]); 5] = [
-    ("Every day", &["undo", "rewind", "redo", "log", "show", "diff", "status", "checkpoint"]),
+    ("Every day", &["undo", "rewind", "redo", "log", "show", "diff", "status", "accept", "checkpoint"]),
     (
         "Sessions and branches",
         &["sessions", "changes", "conversation", "fork", "branch", "summarize", "export", "import"],
     ),
-    ("Looking", &["search", "blame", "ops", "annotate", "watch"]),
+    ("Looking", &["cat", "checkout", "search", "blame", "ops", "annotate", "watch"]),
     ("Setting up", &["setup", "init", "config", "rules", "doctor", "run", "demo", "completions"]),
     ("Plumbing", &["hook", "verify", "man"]),
 ];

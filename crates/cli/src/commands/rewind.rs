@@ -101,12 +101,13 @@ impl From<ScopeArg> for Scope {
     }
 }
 
-pub const EXAMPLES: [Example; 10] = [
+pub const EXAMPLES: [Example; 11] = [
     Example::Call("rewind t5", "just before the agent's turn 5"),
     Example::Call("rewind t5.2 --preview", "just before the second tool call of turn 5"),
     Example::Call("rewind before-refactor --preview", ""),
     Example::Call("rewind 10m", "ten minutes back, after a question"),
     Example::Call("rewind t5 --keep-mine", "with the edits that you made since"),
+    Example::Call("rewind t5 --except notes.md", "everything but that file"),
     Example::Call("rewind t5 --scope code", "the files, and not the conversation"),
     Example::Shell("piton rewind t5 --scope conversation --resume", ""),
     Example::Call("rewind t5 --wait --yes", "as soon as the agent's turn has ended"),

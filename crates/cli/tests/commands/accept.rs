@@ -59,7 +59,7 @@ fn a_chain_of_undos_goes_back_at_once() {
     let redo = scene.json(&["ops"])["operations"][0]["id"].as_str().unwrap().to_owned();
     scene.ok(&["redo", "--op", &redo, "--yes"]);
     assert!(!scene.world.has("src/one.txt") && !scene.world.has("src/two.txt"));
-    assert!(scene.fails(&["redo", "--to", &first, "--op", &first]).contains("cannot be used with"));
+    assert!(scene.fails(&["redo", "--to", &first, "--op", &first]).contains("does not go together with"));
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn what_is_no_file_of_that_moment_is_said_and_nothing_is_printed() {
         (&["cat", "t1", "src/main.rs"], "has no target before its path", "piton cat t1:src/main.rs"),
         // The first one is not printed either.
         (&["cat", "t1:src/main.rs", "t1:nosuch"], "has no file `nosuch`", ""),
-        (&["cat"], "required", "TARGET:PATH"),
+        (&["cat"], "needs TARGET:PATH", "piton help cat"),
     ] {
         let said = scene.fails(args);
         assert!(said.contains(message) && said.contains(hint), "{args:?}: {said}");

@@ -50,7 +50,7 @@ fn a_folder_that_cannot_be_had_is_refused_with_a_way_out() {
         (&["checkout", "first", "../none/out"], "the folder around it is not there", ""),
         (&["checkout", "nosuch", "../out"], "there is no checkpoint `nosuch`", "piton log"),
         (&["checkout", "@", "../out"], "not a checkpoint", ""),
-        (&["checkout", "first"], "required", "<DIR>"),
+        (&["checkout", "first"], "needs DIR", "<DIR>"),
     ] {
         let said = scene.fails(args);
         assert!(said.contains(message) && said.contains(hint), "{args:?}: {said}");

@@ -14,6 +14,7 @@ mod config;
 mod conversation;
 mod doctor;
 mod every_command;
+mod except;
 mod export;
 mod mistakes;
 mod not_done;

@@ -85,7 +85,15 @@ fn steady(text: &str, scene: &Scene) -> String {
             .split(' ')
             .map(|word| {
                 let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-                if is_id(bare) { word.replace(bare, &"k".repeat(bare.len())) } else { word.to_owned() }
+                let is_time = bare.len() == 5
+                    && bare.bytes().enumerate().all(|(n, b)| if n == 2 { b == b':' } else { b.is_ascii_digit() });
+                if is_time {
+                    word.replace(bare, "09:41")
+                } else if is_id(bare) {
+                    word.replace(bare, &"k".repeat(bare.len()))
+                } else {
+                    word.to_owned()
+                }
             })
             .collect();
         let mut line = words.join(" ");

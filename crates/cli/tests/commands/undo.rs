@@ -277,7 +277,7 @@ Not undone: side effects of these commands outside the workspace's files (proces
         assert_eq!(scene.read("mine.txt"), "three\n");
         // At a terminal undo asks; `d` shows the difference first.
         let (shown, code) = scene.at_a_terminal(&["undo", "t2"], "d\nn\n");
-        let question = "Also this one (mine.txt), which may be your own? [y]es [n]o [d]iff";
+        let question = "Also this one (mine.txt), which may be your own? [y]es [d]iff [N]o";
         assert_eq!((shown.matches(question).count(), code), (2, Some(1)), "{shown}");
         assert!(shown.contains("-three") && shown.contains("+two"), "{shown}");
         let (shown, code) = scene.at_a_terminal(&["undo", "t2"], "y\ny\n");

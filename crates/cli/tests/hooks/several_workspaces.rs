@@ -427,7 +427,7 @@ fn inside_a_session_every_command_is_about_that_session() {
         let said = say("/piton log");
         let of = |name: &str| said.lines().find(|line| line.contains(name)).unwrap().trim_start().to_owned();
         assert!(of("~1").starts_with("t1 ") && of("+1").contains(":t1 "), "{said}");
-        assert!(say("/piton show t1").contains("before t1\n"));
+        assert!(say("/piton show t1").contains("~ b"));
         assert!(say("/piton blame b --at t1").contains("before piton"));
         assert!(say("/piton undo 1 --preview").contains("restore  b"));
         report(&scene, "z", &a, "session-ended", json!({}));

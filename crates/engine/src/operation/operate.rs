@@ -348,6 +348,7 @@ fn is_taken_back_already(ask: &Asked, draft: &Draft, outcome: &OperationOutcome)
     matches!(ask, Asked::Redo(_))
         && draft.open_conflicts().next().is_none()
         && draft.open_outside().next().is_none()
+        && draft.excepted.all().next().is_none()
         && draft.plan.kept.is_empty()
         && !stays_elsewhere
         && outcome.git_stays.is_none()

@@ -111,7 +111,7 @@ fn a_file_that_the_plan_moves_stays_with_both_its_paths() {
     let world = World::new();
     world.write("f", lines(&[])).write("other", "1\n");
     let agent = Agent::new(&world, "s");
-    agent.runs("move", "mv f g", |w| done(w.rename("f", "g").write("other", "2\n")));
+    agent.runs("move", "mv f g; echo 2 > other", |w| done(w.rename("f", "g").write("other", "2\n")));
     for path in ["f", "g"] {
         let outcome = undo(&world, "t1", without(&[path])).unwrap();
         assert_eq!(names(&outcome.excepted), ["f", "g"], "{path}");

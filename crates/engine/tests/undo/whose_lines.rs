@@ -187,7 +187,8 @@ impl Play<'_> {
             2 => {
                 let to = self.other(path, files)?;
                 // Of two files that become one, either may be the one that is followed.
-                let both: Vec<String> = self.read(&to).into_iter().chain(lines.iter().cloned()).collect();
+                let had = if self.world.has(&to) { self.read(&to) } else { Vec::new() };
+                let both: Vec<String> = had.into_iter().chain(lines.iter().cloned()).collect();
                 self.append(&to, &lines);
                 self.world.remove(path);
                 self.carried(who, &both);

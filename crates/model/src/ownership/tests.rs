@@ -758,7 +758,7 @@ fn a_doubt_says_why_and_when() {
     assert_eq!(why(ObservedChange { hand_edit: None, ..found }, running(one.clone(), "npm test")), Some(idle));
     assert_eq!(why(found, running(one.clone(), "touch a.txt")), None);
     let json = serde_json::to_string(&edited).unwrap();
-    assert_eq!(json, r#"{"why":"hand-edit","at":5000,"edited":3000}"#);
+    assert_eq!(json, r#"{"why":"hand-edit","at":"1970-01-01T00:00:05.000Z","edited":"1970-01-01T00:00:03.000Z"}"#);
     // Records of before have no reason.
     let old = r#"{"owner":{"who":"unsure","candidates":["you"]},"paths":[]}"#;
     assert_eq!(serde_json::from_str::<Owned>(old).unwrap().doubt, None);
