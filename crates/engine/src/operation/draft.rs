@@ -236,6 +236,8 @@ pub struct Settle {
 pub(crate) struct Remarks {
     /// What comes along with what is asked for.
     pub along: Vec<Along>,
+    /// Paths that files which go along only had in between.
+    pub between: Vec<WorkspacePath>,
     /// Of that, what holds edits of others: it stays, with all that it goes along with.
     pub held_along: Vec<Conflict>,
     pub unsure: Vec<ChangedFile>,
@@ -321,7 +323,8 @@ impl Draft {
 impl Request {
     /// Its paths, without those that only go along.
     fn paths_asked(&self) -> Vec<WorkspacePath> {
-        let goes_along = |path: &WorkspacePath| self.remarks.along.iter().any(|one| one.path == *path);
+        let Remarks { along, between, .. } = &self.remarks;
+        let goes_along = |path: &WorkspacePath| between.contains(path) || along.iter().any(|one| one.path == *path);
         self.paths.iter().filter(|path| !goes_along(path)).cloned().collect()
     }
 

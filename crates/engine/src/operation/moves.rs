@@ -75,6 +75,15 @@ impl MovedSince {
     }
 }
 
+/// The paths that a rewind of some paths is about.
+pub(crate) struct OtherHalves {
+    pub all: Vec<WorkspacePath>,
+    /// Those of them that nobody asked for, and where files stand or stood at the target.
+    pub along: Vec<Along>,
+    /// Those that such files only had in between.
+    pub between: Vec<WorkspacePath>,
+}
+
 /// More files than this that changed at once and neither came nor went are not looked at for moves of files and lines.
 const MOST_EDITED: usize = 200;
 
@@ -161,16 +170,22 @@ impl History {
         paths: &[WorkspacePath],
         carries: bool,
         seen: &FolderNow<'_>,
-    ) -> Result<(Vec<WorkspacePath>, Vec<Along>), OperationError> {
+    ) -> Result<OtherHalves, OperationError> {
         let mut all = paths.to_vec();
         let mut along = Vec::new();
+        let mut between = Vec::new();
         if paths.is_empty() {
-            return Ok((all, along));
+            return Ok(OtherHalves { all, along, between });
         }
         let MovedSince { moved, .. } = self.moved_since(target.seq, |path| path.is_in_scope(paths), seen)?;
         let mut chains: Vec<Vec<WorkspacePath>> = Vec::new();
-        for chain in moved.chains(target.seq) {
-            let (Some(now), Some(first)) = (chain.first(), chain.last()) else { continue };
+        for mut chain in moved.chains(target.seq) {
+            let (Some(now), Some(first)) = (chain.first().cloned(), chain.last().cloned()) else { continue };
+            // Only what is carried over may end at a path in between.
+            if !carries {
+                chain = vec![now.clone(), first.clone()];
+            }
+            let (now, first) = (&now, &first);
             let then = match diff::lookup(&self.store, &target.checkpoint.root.tree, first) {
                 Err(StoreError::Damaged(_) | StoreError::Missing(_)) => None,
                 found => found?,
@@ -186,12 +201,19 @@ impl History {
             let found = all.len();
             for chain in &chains {
                 let Some(with) = chain.iter().find(|path| path.is_in_scope(&all)).cloned() else { continue };
-                let others: Vec<_> = chain.iter().filter(|path| !path.is_in_scope(&all)).cloned().collect();
-                along.extend(others.iter().map(|path| Along { path: path.clone(), with: with.clone() }));
+                let mut others: Vec<_> = chain.iter().filter(|path| !path.is_in_scope(&all)).cloned().collect();
+                others.dedup();
+                for path in &others {
+                    if Some(path) == chain.first() || Some(path) == chain.last() {
+                        along.push(Along { path: path.clone(), with: with.clone() });
+                    } else {
+                        between.push(path.clone());
+                    }
+                }
                 all.extend(others);
             }
             if all.len() == found {
-                return Ok((all, along));
+                return Ok(OtherHalves { all, along, between });
             }
         }
     }

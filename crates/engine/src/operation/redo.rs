@@ -298,7 +298,8 @@ impl History {
             let link = Link { after: change.after, before: change.before };
             taken.push(Taken { at, path: change.path, link });
         }
-        self.add_followed(&mut changes, taken, &[], (Begin::Now, None), seen)?;
+        // What the operation had brought back goes again: nobody wrote it where it is now.
+        self.add_followed(&mut changes, taken, (&[], false), (Begin::Now, None), seen)?;
         Ok(changes)
     }
 

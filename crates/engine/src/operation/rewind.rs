@@ -18,6 +18,7 @@ use crate::operation::chosen::commands;
 use crate::operation::draft::{Aim, Asked, FolderNow, Plan, Remarks, Request, Returns, Settle};
 use crate::operation::error::OperationError;
 use crate::operation::lost::refuse_lost;
+use crate::operation::moves::OtherHalves;
 use crate::operation::outside::{OutsideSince, Taking};
 use crate::operation::undo::by_checkpoint;
 use crate::view::{ChangedFile, CheckpointView, OperationOutcome};
@@ -157,7 +158,8 @@ impl History {
             Some(Err(why)) => (None, Some(why.clone())),
             None => (None, None),
         };
-        let (paths, along) = self.with_other_halves(target, &options.paths, options.carry.has_mine(), seen)?;
+        let OtherHalves { all: paths, along, between } =
+            self.with_other_halves(target, &options.paths, options.carry.has_mine(), seen)?;
         let steps = self.store.steps_since(target.seq)?;
         // With only some paths, what lies elsewhere is not meant.
         let outside = if options.paths.is_empty() {
@@ -167,7 +169,7 @@ impl History {
         } else {
             OutsideSince::default()
         };
-        let mut remarks = Remarks { along, commands: commands(&steps), ..Remarks::default() };
+        let mut remarks = Remarks { along, between, commands: commands(&steps), ..Remarks::default() };
         let carries = options.carry.has_mine();
         // Without a session everything is the user's own, and going back is what was asked for.
         let since = match conversation_of {

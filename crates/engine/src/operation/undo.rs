@@ -172,7 +172,7 @@ impl History {
         }
         // With an older or newer change of the same file alone, it would be neither as before nor as after.
         taken.retain(|one| !lost.iter().any(|lost| one.path.is_within(lost)));
-        self.add_followed(&mut inverse, taken, scope, (begin, begins), seen)?;
+        self.add_followed(&mut inverse, taken, (scope, true), (begin, begins), seen)?;
         let mut more = Vec::new();
         inverse.retain_trails(|trail| {
             let paths = trail.paths();
@@ -187,12 +187,12 @@ impl History {
     }
 
     /// Adds changes, in the order in which they are made, each file that was moved by its trail. Where they are carried over to an
-    /// earlier moment, all others in the scope go.
+    /// earlier moment, all others in the scope go. Who looks back keeps lines too that were carried before the first of them.
     pub(crate) fn add_followed(
         &self,
         inverse: &mut Inverse,
         taken: Vec<Taken>,
-        scope: &[WorkspacePath],
+        (scope, looks_back): (&[WorkspacePath], bool),
         (begin, begins): (Begin, Option<SeqNumber>),
         seen: &FolderNow<'_>,
     ) -> Result<(), OperationError> {
@@ -209,7 +209,7 @@ impl History {
         let paths: HashSet<&WorkspacePath> = taken.iter().map(|one| &one.path).collect();
         let moved = self.moved_since(since, |path| paths.contains(path), seen)?;
         let chosen: HashSet<(SeqNumber, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
-        let earlier = self.changed_until(since)?;
+        let earlier = if looks_back { self.changed_until(since)? } else { Vec::new() };
         if let Begin::Then(then) = begin {
             let goes = |at, path: &WorkspacePath| path.is_in_scope(scope) && !chosen.contains(&(at, path));
             inverse.altered(moved.altered(then, &earlier, goes));

@@ -157,3 +157,30 @@ fn what_stays_for_a_decision_does_not_push_out_what_was_moved_from_there() {
     world.open().undo_now(&UndoOptions { settle, ..undo_of("t1") }).unwrap();
     world.assert_is(&before);
 }
+
+#[test]
+fn what_was_moved_split_and_rewritten_comes_back_by_a_redo_though_something_else_changed_since() {
+    let line = |n: usize| format!("def function_number_{n}(): return {n}\n");
+    let world = World::new();
+    world.write("big", (1..=40).map(line).collect::<String>());
+    world.capture();
+    let agent = Agent::new(&world, "s");
+    agent.prompt("split");
+    agent.step("Edit", &["big", "core"], |w| done(w.rename("big", "core")));
+    let (head, tail): (String, String) = ((1..=30).map(line).collect(), (31..=40).map(line).collect());
+    agent.step("Edit", &["core", "util"], |w| done(w.write("core", &head).write("util", &tail)));
+    let renamed = |text: &str| text.replace("number_3", "n3");
+    agent.step("Edit", &["core", "util"], |w| done(w.write("core", renamed(&head)).write("util", renamed(&tail))));
+    agent.end_turn();
+    for is_rewind in [true, false] {
+        match is_rewind {
+            true => world.open().rewind_now("t1", &RewindOptions::default()).unwrap(),
+            false => world.open().undo_now(&undo_of("t1")).unwrap(),
+        };
+        assert!(world.has("big") && !world.has("core"), "{is_rewind}");
+        world.write("unrelated", format!("{is_rewind}\n"));
+        world.redo();
+        assert_eq!((world.read("core"), world.read("util")), (renamed(&head), renamed(&tail)), "{is_rewind}");
+        assert!(!world.has("big"));
+    }
+}

@@ -285,10 +285,12 @@ fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
         // With that the lines come back to where they were.
         let is_path = |word: &Argument| matches!(word, Argument::Word(word) if word == "--path");
         let both = match conflict.others.first().filter(|_| command.arguments.iter().any(is_path)) {
-            Some(other) => with("--path").arg(other.as_path()),
-            None => with("--unsure"),
+            Some(other) => Some(with("--path").arg(other.as_path())),
+            // A redo knows no owners.
+            None => (command.verb != "redo").then(|| with("--unsure")),
         };
-        ways.insert(0, text![both, " takes back the file too that the lines came from"]);
+        let both = both.map(|both| text![both, " takes back the file too that the lines came from"]);
+        ways.splice(0..0, both);
     }
     ways
 }
