@@ -189,6 +189,22 @@ pub struct Drafted {
     pub unknown: Vec<WorkspacePath>,
 }
 
+impl Drafted {
+    /// A state as it is, with nothing merged, moved or in conflict.
+    pub fn of(root: RootState) -> Self {
+        Self {
+            root,
+            new_trees: NewTrees::new(),
+            new_blobs: HashMap::new(),
+            merged: Vec::new(),
+            moves: Vec::new(),
+            conflicts: Vec::new(),
+            kept: Vec::new(),
+            unknown: Vec::new(),
+        }
+    }
+}
+
 /// A path where taking the changes back is incompatible with later edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
@@ -360,16 +376,7 @@ fn draft_with<S: TreeSource, C: Contents<Error = S::Error>>(
             labels,
             is_carried,
             homes: inverse.trails.iter().flat_map(Trail::places).filter_map(home).collect(),
-            out: Drafted {
-                root: now,
-                new_trees: NewTrees::new(),
-                new_blobs: HashMap::new(),
-                merged: Vec::new(),
-                moves: Vec::new(),
-                conflicts: Vec::new(),
-                kept: Vec::new(),
-                unknown: Vec::new(),
-            },
+            out: Drafted::of(now),
         };
         let known = stays.len();
         drafter.draft(now, &mut stays)?;

@@ -1,10 +1,9 @@
 //! What a rewind would take of others, beyond what is recorded at the very paths that it changes: files that were moved on,
 //! lines that were carried elsewhere, and what only came into sight.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use piton_model::diff::{self, ChangeKind};
-use piton_model::edit::NewTrees;
 use piton_model::inverse::{self, Drafted, Inverse};
 use piton_model::ownership::Owner;
 use piton_model::{Entry, WorkspacePath};
@@ -68,16 +67,7 @@ impl History {
         let mut going = Inverse::default();
         let goes = |at, path: &WorkspacePath| path.is_in_scope(paths) && !of_others.contains(&(at, path));
         going.altered(moved.altered(target.seq, &earlier, goes));
-        let drafted = Drafted {
-            root: target.checkpoint.root,
-            new_trees: NewTrees::new(),
-            new_blobs: HashMap::new(),
-            merged: Vec::new(),
-            moves: Vec::new(),
-            conflicts: Vec::new(),
-            kept: Vec::new(),
-            unknown: Vec::new(),
-        };
+        let drafted = Drafted::of(target.checkpoint.root);
         let contents = NowAndThen { root: seen.root, store: &self.store };
         let is_reached = |path: &WorkspacePath| path.is_in_scope(paths);
         let lost = inverse::lines_lost(&seen.trees, &contents, seen.now, &drafted, (&going, &is_reached), None);

@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use piton_host::{Clock, clock};
-use piton_model::{Except, ObjectId, OperationKind, PlanId, Timestamp};
+use piton_model::git::GitMove;
+use piton_model::moves::Move;
+use piton_model::{Except, FolderMode, ObjectId, OperationKind, PlanId, Step, Timestamp, WorkspacePath};
 use serde::Serialize;
 
+use crate::operation::branch::ConversationPlan;
 use crate::operation::draft::{Draft, Plan, Request, still_holds};
 use crate::operation::error::OperationError;
-use crate::view::{ConflictView, PlanView};
+use crate::view::{ConflictView, ConversationPlanView, PlanView};
 use crate::workspace::History;
 
 /// A plan is kept for so long, in milliseconds.
@@ -82,14 +85,14 @@ struct Deed<'a> {
     workspace: &'a str,
     kind: &'a OperationKind,
     about: &'a Option<String>,
-    steps: &'a [piton_model::Step],
-    folders: &'a [piton_model::FolderMode],
-    moves: &'a [piton_model::moves::Move],
+    steps: &'a [Step],
+    folders: &'a [FolderMode],
+    moves: &'a [Move],
     conflicts: Vec<ConflictView>,
-    stays: Vec<&'a piton_model::WorkspacePath>,
-    outside: &'a [piton_model::Step],
-    git: Option<&'a piton_model::git::GitMove>,
-    conversation: Option<crate::view::ConversationPlanView>,
+    stays: Vec<&'a WorkspacePath>,
+    outside: &'a [Step],
+    git: Option<&'a GitMove>,
+    conversation: Option<ConversationPlanView>,
 }
 
 impl History {
@@ -107,7 +110,7 @@ impl History {
             stays: draft.excepted.all().collect(),
             outside: if is_outside { &draft.outside.steps } else { &[] },
             git: request.git_move(),
-            conversation: request.conversation.as_ref().map(crate::operation::branch::ConversationPlan::view),
+            conversation: request.conversation.as_ref().map(ConversationPlan::view),
         };
         ObjectId::of_blob(&serde_json::to_vec(&deed).unwrap_or_default())
     }
@@ -125,7 +128,7 @@ impl History {
         let seen = looked.seen(&self.store);
         still_holds(&seen.trees, seen.now, &plan.draft.plan)?;
         let again = self.plan(ask)?;
-        let is_known = |path: &piton_model::WorkspacePath| {
+        let is_known = |path: &WorkspacePath| {
             plan.draft.plan.steps.iter().any(|step| path.is_within(&step.path) || step.path.is_within(path))
                 || plan.request.settle.except.paths.iter().any(|one| path.is_within(one))
         };
