@@ -7,38 +7,39 @@ pub(crate) mod hands;
 pub(crate) mod held;
 pub(crate) mod ignored;
 pub(crate) mod lean;
+pub(crate) mod owners;
 pub(crate) mod sink;
+mod slices;
 pub(crate) mod sound;
 pub(crate) mod waiting;
 
-use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::io;
-use std::time::{Duration, Instant};
 
 use piton_host::fail::point;
 use piton_host::{
-    Index, ReadFor, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan, staged_step,
+    Index, Root, Scan, ScanError, ScanOptions, StagedBy, UnreadRules, begin_scan, clock, scan, staged_step,
     unread_rules,
 };
-use piton_model::diff::{self, Change, Counts, TreeSource};
-use piton_model::ownership::{self, ChangedPath, FolderGone, Judged, Moment, ObservedChange, Owned, Window};
+use piton_model::diff::{self, Counts, TreeSource};
+use piton_model::ownership::{Moment, Window};
 use piton_model::target::check_name;
 use piton_model::{
-    Cause, Checkpoint, CheckpointId, Ending, Entry, HeldPath, ObjectId, OperationId, Rank, Record, SessionId,
-    SkipReason, StepRef, Timestamp, TurnContext, WorkspacePath,
+    Cause, Checkpoint, CheckpointId, Ending, HeldPath, ObjectId, OperationId, Rank, Record, SessionId, SkipReason,
+    StepRef, TurnContext, WorkspacePath,
 };
 use piton_store::{CheckpointRow, PATIENCE, SessionRow, StoreError, Writer};
 
 use crate::capture::held::{HeldNow, Witness};
 use crate::capture::sink::{FreshTrees, HashingSink, StoringSink, Trees};
-use crate::capture::sound::{is_uncompared, readable_changes};
+use crate::capture::sound::readable_changes;
 use crate::view::{Captured, CheckpointDetail};
 use crate::workspace::errors::RecoverError;
 use crate::workspace::locked::Locked;
-use crate::workspace::near::window_of;
 use crate::workspace::{History, Standing, Workspace};
 
+use self::slices::Slices;
+pub(crate) use self::slices::Time;
 pub use crate::workspace::errors::CaptureError;
 
 /// Options of a capture.
@@ -76,19 +77,6 @@ pub(crate) struct Attention<'a> {
     pub witness: Option<&'a Witness>,
     /// The user agrees to the rules as they are.
     pub agrees: bool,
-}
-
-/// How long a scan may read files.
-#[derive(Clone, Copy, Default)]
-pub(crate) enum Time {
-    /// Without a limit.
-    #[default]
-    Any,
-    /// Until a deadline. What was read is kept every now and then, so that a process which is ended with its deadline
-    /// loses little of it.
-    Until(Instant),
-    /// For this long, not counting the time for listing, and at least one file.
-    Slice(Duration),
 }
 
 /// What a checkpoint is made for.
@@ -142,40 +130,6 @@ impl About {
     }
 }
 
-/// Divides a scan's time into slices.
-struct Slices {
-    /// How long each is; `None` if there is no limit.
-    each: Option<Duration>,
-    /// When reading stops.
-    end: Option<Instant>,
-    is_one: bool,
-}
-
-impl Slices {
-    /// How much work may be lost if the process is killed in the middle of it.
-    const LONGEST: Duration = Duration::from_secs(2);
-
-    fn begin(time: Time) -> Self {
-        match time {
-            Time::Any => Self { each: None, end: None, is_one: false },
-            Time::Slice(each) => Self { each: Some(each), end: None, is_one: true },
-            Time::Until(deadline) => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                // The last slice has to be saved too, before the process is killed.
-                Self { each: Some((left / 4).min(Self::LONGEST)), end: Some(deadline - left / 8), is_one: false }
-            }
-        }
-    }
-
-    fn next(&self) -> ReadFor {
-        ReadFor { until: self.each.map(|each| Instant::now() + each), deadline: self.end }
-    }
-
-    fn are_over(&self) -> bool {
-        self.is_one || self.end.is_some_and(|end| Instant::now() >= end)
-    }
-}
-
 impl CaptureError {
     /// Whether only rebuilding the store's database from the packs helps.
     pub(crate) fn is_damaged_database(&self) -> bool {
@@ -191,9 +145,6 @@ impl CaptureError {
 
 /// Checkpoints that a person may make in one session: more than that and none of them is found again.
 pub const MOST_MANUAL: u64 = 50;
-
-/// With more changes than this, the checkpoint's record has only their owner, if they all have the same.
-const MOST_LISTED: usize = 5_000;
 
 impl Workspace {
     /// Captures the workspace. If the store's database turns out to be damaged, it is rebuilt from the packs first.
@@ -519,159 +470,6 @@ impl History {
         }
     }
 
-    /// The owners of the changes found since a checkpoint.
-    pub(crate) fn owners(
-        &self,
-        changes: &[Change],
-        index: Option<&Index>,
-        parent: &CheckpointRow,
-        about: &About,
-    ) -> Result<Vec<Owned>, CaptureError> {
-        let listed: Vec<&Change> = changes.iter().filter(|change| !change.implied).collect();
-        if listed.is_empty() {
-            return Ok(Vec::new());
-        }
-        let is_listed = listed.len() <= MOST_LISTED;
-        let gone = if about.is_folder_gone { self.store.gone_since(parent.seq)? } else { None };
-        let mut windows = self.windows(parent.seq, gone.as_ref().map(|(seq, _)| *seq), &about.moment)?;
-        let went = gone.map(|(_, gap)| FolderGone {
-            moment: Moment::of(gap.cause, &gap.place),
-            at: gap.at.0.saturating_mul(1_000_000),
-        });
-        if let Some(ending) = &about.ending {
-            windows.retain(|window| window.step != ending.step);
-            windows.push(ending.clone());
-            windows.sort_by(|a, b| a.step.cmp(&b.step));
-        }
-        // A step that ends for want of a word in its own turn is as if it had reported its end.
-        for window in windows.iter_mut().filter(|window| window.closed.is_none()) {
-            let over = about.over.iter().find(|(step, ..)| *step == window.step);
-            if let Some((_, Ending::Lost, cut)) = over
-                && about.moment == Moment::Between
-            {
-                (window.cut_off, window.closed) = (true, *cut);
-            }
-        }
-        self.add_tools_before(&mut windows, parent.seq, about)?;
-        let reported = match &about.place {
-            Some(TurnContext { session, turn, step: Some(step) }) => {
-                Some(StepRef { session: session.clone(), turn: *turn, step: *step })
-            }
-            _ => None,
-        };
-        let nearby = self.nearby_since(parent, reported.as_ref());
-        windows.extend(nearby.windows);
-        let has_missed = about.has_missed
-            || self.store.has_lost_events_since(parent.seq)?
-            // While another folder was here, this one was not captured.
-            || self.store.has_other_line_since(parent.seq, self.record.line)?;
-        let has_lost = self.store.has_lost_records_since(parent.seq)?;
-        let may_be_a_tools = windows.iter().any(|window| !window.says || window.followed_until.is_some());
-        let paths: HashSet<&WorkspacePath> = listed.iter().map(|change| &change.path).collect();
-        let hand_edits = if may_be_a_tools { self.hand_edits(&paths)? } else { HashMap::new() };
-        let gone_or_not: Vec<_> = listed.iter().map(|change| (&change.path, change.after.is_none())).collect();
-        let in_git = if windows.is_empty() { HashSet::new() } else { self.as_in_git(parent, &gone_or_not)? };
-        let asks_editors = may_be_a_tools && hands::are_few(listed.len());
-        let came = |change: &&Change| change.before.is_none() && change.after.as_ref().is_some_and(Entry::is_folder);
-        let new_folders: HashSet<&WorkspacePath> = changes.iter().filter(came).map(|change| &change.path).collect();
-        let mut owned: Vec<Owned> = Vec::new();
-        for change in listed {
-            // A folder's own times do not tell when its contents changed.
-            let is_compared = !is_uncompared(change.before.as_ref(), change.after.as_ref());
-            let when = index.filter(|_| is_compared);
-            let found = ObservedChange {
-                path: &change.path,
-                when: when.and_then(|index| when_it_came(index, change, &new_folders, parent.checkpoint.created_at)),
-                deleted: change.after.is_none(),
-                created: change.before.is_none(),
-                hand_edit: hand_edits.get(&change.path).copied(),
-                is_open_in_editor: asks_editors && self.is_being_edited(&change.path),
-                is_as_in_git: in_git.contains(&change.path),
-            };
-            let judged = match &went {
-                Some(went) => Judged { owner: went.owner(&change.path, &windows), doubt: None },
-                None => ownership::judge(found, &windows, &about.moment),
-            };
-            let is_missed = has_missed || nearby.missed.iter().any(|part| change.path.is_within(part));
-            let Judged { owner, doubt } = match (has_lost || !is_compared, is_missed) {
-                (true, _) => judged.across_a_lost_record(),
-                (false, true) => judged.beside_a_missed_tool(),
-                (false, false) => judged,
-            };
-            // Of too many to list, whose they all are is enough.
-            let doubt = doubt.filter(|_| is_listed);
-            // If there are too many to list, a single owner is recorded, and only if none of them needs more detail.
-            let settles = if is_listed && went.is_none() { ownership::settles(&owner, found, &windows) } else { None };
-            let path = ChangedPath { path: change.path.clone(), kind: change.kind() };
-            let is_same = |group: &&mut Owned| group.owner == owner && group.settles == settles && group.doubt == doubt;
-            match owned.iter_mut().find(is_same) {
-                Some(group) if is_listed => group.paths.push(path),
-                Some(_) => {}
-                None => {
-                    owned.push(Owned { owner, settles, doubt, paths: if is_listed { vec![path] } else { Vec::new() } })
-                }
-            }
-            // Too many to list, and without a common owner.
-            if !is_listed && owned.len() > 1 {
-                return Ok(Vec::new());
-            }
-        }
-        Ok(owned)
-    }
-
-    /// The windows of tools that were open at any time since a checkpoint and had opened by a given record.
-    pub(crate) fn windows(&self, since: u64, until: Option<u64>, moment: &Moment) -> Result<Vec<Window>, StoreError> {
-        let ended = self.store.steps_ended_since(since)?;
-        let all = ended.into_iter().chain(self.store.open_steps()?);
-        let all = all.filter(|row| until.is_none_or(|until| row.seq < until));
-        let mut along: HashMap<SessionId, bool> = HashMap::new();
-        let mut windows = Vec::new();
-        for row in all {
-            let session = &row.step.at.session;
-            let along = match along.get(session) {
-                Some(along) => *along,
-                None => {
-                    let is_along = self.store.session(session)?.is_some_and(|row| row.session.along);
-                    *along.entry(session.clone()).or_insert(is_along)
-                }
-            };
-            let mut window = window_of(&row, since, along, &self.path);
-            // Nobody hears of a tool that the user interrupted: its transcript may tell, and its process.
-            if row.ending.is_none()
-                && *moment == Moment::Between
-                && let Some(cut) = self.cut_off(&row)?
-            {
-                (window.cut_off, window.closed) = (true, cut);
-            }
-            windows.push(window);
-        }
-        Ok(windows)
-    }
-
-    /// Adds the edit tools that hooks of their agent may still be following, and says until when of each that is there.
-    fn add_tools_before(&self, windows: &mut Vec<Window>, since: u64, about: &About) -> Result<(), StoreError> {
-        for row in self.store.steps_followed(since)? {
-            if windows.iter().all(|window| window.step != row.step.at) {
-                windows.push(Window { past: true, ..window_of(&row, 0, false, &self.path) });
-            }
-        }
-        for window in windows.iter_mut().filter(|window| window.followed_until.is_some()) {
-            if let Some((session, at)) = &about.ended_together
-                && *session == window.step.session
-            {
-                window.followed_until = Some(*at);
-            }
-            let turn = self.store.turn(&window.step.session, window.step.turn)?;
-            window.prompted = turn.map_or(i64::MIN, |row| row.turn.at.0.saturating_mul(1_000_000));
-        }
-        Ok(())
-    }
-
-    /// Whether any tool of a session has ended that its agent's hooks may be following.
-    pub(crate) fn is_followed(&self, session: &SessionId) -> Result<bool, StoreError> {
-        Ok(self.store.steps_followed(u64::MAX >> 1)?.iter().any(|row| row.step.at.session == *session))
-    }
-
     /// Whether a session is at work, as far as is known: an agent that was killed never reports its end.
     pub(crate) fn is_live(&self, row: &SessionRow) -> bool {
         const DAY: i64 = 86_400_000;
@@ -710,18 +508,4 @@ pub(crate) fn taken_in<S: TreeSource>(
 ) -> Result<Vec<(WorkspacePath, SkipReason)>, S::Error> {
     let found = diff::left_out(source, from, to)?.into_iter();
     Ok(found.filter(|one| one.before.is_none()).map(|one| (one.path, one.reason)).collect())
-}
-
-/// When a change happened, in nanoseconds since 1970. What is older than the last capture and was not there then came with
-/// a folder that was moved, and that folder's time tells when.
-fn when_it_came(index: &Index, change: &Change, new_folders: &HashSet<&WorkspacePath>, last: Timestamp) -> Option<i64> {
-    let mut when = index.changed_at(&change.path)?;
-    if change.before.is_none() && when < last.0.saturating_mul(1_000_000) {
-        let mut at = change.path.clone();
-        while let Some((above, _)) = at.split().filter(|(above, _)| new_folders.contains(above)) {
-            when = when.max(index.changed_at(&above)?);
-            at = above;
-        }
-    }
-    Some(when)
 }

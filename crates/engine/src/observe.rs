@@ -5,6 +5,7 @@
 
 pub(crate) mod aside;
 mod context;
+pub(crate) mod live;
 mod note;
 pub(crate) mod session;
 pub(crate) mod told;

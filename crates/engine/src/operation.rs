@@ -29,6 +29,7 @@ pub(crate) mod plans;
 pub(crate) mod recover;
 pub(crate) mod redo;
 pub(crate) mod refusal;
+pub(crate) mod request;
 pub(crate) mod rewind;
 pub(crate) mod running;
 pub(crate) mod summarize;

@@ -8,42 +8,35 @@
 //! content, after it the old one. Nothing is ever written into an existing inode.
 
 mod bits;
+mod clear;
 mod entry;
 mod made_root;
 mod moving;
+mod sync;
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-use piton_model::path::is_git;
 use piton_model::{Entry, FolderMode, ObjectId, OperationId, Step, Tree, WorkspacePath};
-use rustix::fs::{AtFlags, FileType, OFlags, fstat, statat};
+use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
 pub use self::bits::{Reopened, close_again, mode_of, way_to_readable};
 use self::bits::{open_folder, set_mode};
 pub use self::entry::Removal;
 pub use self::entry::is_kept_open;
-use self::entry::{Bits, MakeError, make, make_readable, may_remove, open_old, remove};
+use self::entry::{Bits, MakeError, make, open_old};
 pub use self::made_root::{MadeRoot, make_root};
 pub(crate) use self::moving::move_out;
 use self::moving::{exchange, move_in, settle};
 use crate::fail::point;
 use crate::parallel::in_parallel;
-use crate::read::Signatures;
 use crate::root::Root;
 use crate::rules::{join, parent_of};
-use crate::sys;
 
 /// Prefix of staged files' names.
 pub const STAGED: &str = ".piton-";
-
-/// How many files and folders are held open at once to be synced.
-const AT_A_TIME: usize = 16;
-
-/// With more new files than this, their whole filesystem is synced instead of one file at a time.
-const FEW: usize = 64;
 
 /// The operation that a name belongs to, if it looks like a staged file's.
 pub fn staged_by(name: &[u8]) -> Option<OperationId> {
@@ -298,216 +291,6 @@ impl<'a> Applier<'a> {
         let (aside, staged) = (self.aside_name(number), self.staged_name(number));
         settle(parent.as_fd(), &staged, name.as_bytes(), &aside).map_err(at(path))
     }
-
-    /// Makes everything that was put in place survive a power cut: once, at the end, before any old content is removed.
-    pub fn sync_swapped<E>(&self) -> Result<(), ApplyError<E>> {
-        point("apply:sync-swapped").map_err(at(&WorkspacePath::root()))?;
-        let new = || self.steps.iter().filter(|s| s.after.is_some());
-        let has_folders = new().any(|s| s.after.as_ref().is_some_and(Entry::is_folder));
-        let mut parents: Vec<&[u8]> = self.steps.iter().map(|s| parent_of(s.path.as_bytes())).collect();
-        parents.dedup();
-        if parents.len() > FEW || self.is_much() || has_folders {
-            return self.sync_all().map_err(at(&WorkspacePath::root()));
-        }
-        let files = new().filter(|s| matches!(s.after, Some(Entry::File { .. })));
-        let files = files.map(|s| (s.path.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK));
-        let folders = parents.iter().map(|p| (*p, OFlags::RDONLY | OFlags::DIRECTORY));
-        let mut opened = Vec::new();
-        for (path, flags) in files.chain(folders) {
-            match self.root.open_beneath(path, flags) {
-                Ok(fd) => {
-                    opened.push(fd);
-                    // File handles are limited.
-                    if opened.len() == AT_A_TIME {
-                        sync_each(&opened).map_err(at(&WorkspacePath::root()))?;
-                        opened.clear();
-                    }
-                }
-                // Somebody moved it away: nothing to sync.
-                Err(error) if is_absent(&error) => {}
-                // A file may have mode 0.
-                Err(_) => return self.sync_all().map_err(at(&known(path))),
-            }
-        }
-        sync_each(&opened).map_err(at(&WorkspacePath::root()))
-    }
-
-    /// Makes the removal of the steps' own names survive a power cut: once the end is recorded, nobody looks for them
-    /// any more.
-    pub fn sync_cleared<E>(&self) -> Result<(), ApplyError<E>> {
-        point("apply:sync-cleared").map_err(at(&WorkspacePath::root()))?;
-        let mut parents: Vec<&[u8]> = self.steps.iter().map(|s| parent_of(s.path.as_bytes())).collect();
-        parents.dedup();
-        if parents.len() > FEW {
-            return self.sync_all().map_err(at(&WorkspacePath::root()));
-        }
-        let mut opened = Vec::new();
-        for path in parents {
-            match self.root.open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY) {
-                Ok(fd) => opened.push(fd),
-                Err(error) if is_absent(&error) => {}
-                Err(_) => return self.sync_all().map_err(at(&known(path))),
-            }
-        }
-        sync_each(&opened).map_err(at(&WorkspacePath::root()))
-    }
-
-    /// Whether enough is put in place to sync its filesystem as a whole.
-    fn is_much(&self) -> bool {
-        self.steps.iter().filter(|s| s.after.is_some()).count() > FEW
-    }
-
-    /// Lets the disk start writing what was staged while `act` runs.
-    pub fn while_syncing<T, E>(&self, act: impl FnOnce() -> Result<T, ApplyError<E>>) -> Result<T, ApplyError<E>> {
-        if !self.is_much() || crate::fail::is_armed() {
-            return act();
-        }
-        while_doing(|| Ok(sys::sync_filesystem(self.root.fd())?), act)
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        sys::sync_filesystem(self.root.fd())?;
-        // Folders of other filesystems that are mounted in the workspace.
-        let device = fstat(self.root.fd())?.st_dev;
-        let mut synced = vec![device];
-        for step in self.steps {
-            let Ok((parent, _)) = self.root.parent(&step.path) else { continue };
-            let device = fstat(&parent)?.st_dev;
-            if !synced.contains(&device) {
-                sys::sync_filesystem(&parent)?;
-                synced.push(device);
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that the old content of a step can be removed, while a rollback is still possible.
-    pub fn check_removable<E>(&self, number: usize) -> Result<(), ApplyError<E>> {
-        let path = &self.steps[number].path;
-        let parent = match self.root.parent(path) {
-            Err(error) if is_absent(&error) => return Ok(()),
-            parent => parent.map_err(at(path))?.0,
-        };
-        let name = self.staged_name(number);
-        match may_remove(parent.as_fd(), &name) {
-            Err((_, error)) if is_absent(&error) => Ok(()),
-            // Reported under the path that the user knows it by.
-            Err((kept, source)) => {
-                let kept = kept.get(name.len() + 1..).unwrap_or_default();
-                let whole = WorkspacePath::new(join(path.as_bytes(), kept)).unwrap_or_default();
-                Err(ApplyError::Path { path: if kept.is_empty() { path.clone() } else { whole }, source })
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-
-    /// Opens folders whose final bits deny access to their owner, so that something can be removed from them; returns
-    /// whether there are any.
-    pub fn open_closed<E>(&self) -> Result<bool, ApplyError<E>> {
-        let closed: Vec<_> = self.folders.iter().filter(|f| f.after & 0o700 != 0o700).collect();
-        closed.iter().try_for_each(|f| open_folder(self.root, f).map_err(at(&f.path)))?;
-        Ok(!closed.is_empty())
-    }
-
-    /// Removes what is at the steps' own names if it is what was read there; the caller has made sure that it is
-    /// stored. Nothing is removed that was not read. Returns what stays, by step.
-    pub fn clear_all<E: Send>(&self, read: &[Option<Signatures>]) -> Result<Vec<(usize, Removal)>, ApplyError<E>> {
-        let clear = |parents: &mut Parents<'_>, number: usize| {
-            point("apply:clear").map_err(at(&self.steps[number].path))?;
-            match &read[number] {
-                Some(read) => self.clear(parents, number, read),
-                None => Ok(Removal::Gone),
-            }
-        };
-        let removed = in_parallel(self.steps.len(), || Parents::new(self.root), clear)?;
-        Ok(removed.into_iter().enumerate().filter(|(_, removal)| !matches!(removal, Removal::Gone)).collect())
-    }
-
-    /// Whether the folder of a step is no longer at its path.
-    pub fn is_folder_gone(&self, number: usize) -> bool {
-        self.root.parent(&self.steps[number].path).is_err_and(|error| is_absent(&error))
-    }
-
-    /// Searches the whole root for the own names of steps whose folders somebody moved; with the path that each step
-    /// has there.
-    pub fn find_moved(&self, numbers: &[usize]) -> Vec<(usize, WorkspacePath)> {
-        let mut found = Vec::new();
-        let mut todo = vec![Vec::new()];
-        let mut space = Vec::new();
-        while let (Some(folder), true) = (todo.pop(), found.len() < numbers.len()) {
-            let Ok(fd) = self.root.open_beneath(&folder, OFlags::RDONLY | OFlags::DIRECTORY) else { continue };
-            // A folder that cannot be listed cannot be searched.
-            let _ = sys::list(&fd, &mut space, |name, kind| {
-                let name = name.to_bytes();
-                let own = staged_step(name).map(|(_, number)| number);
-                let own = own.filter(|number| numbers.contains(number) && self.staged_name(*number) == name);
-                match own.and_then(|number| Some((number, self.steps[number].path.split()?.1))) {
-                    Some((number, step)) => {
-                        found.extend(WorkspacePath::new(join(&folder, step.as_bytes())).map(|path| (number, path)));
-                    }
-                    None if matches!(kind, FileType::Directory | FileType::Unknown) && !is_git(name) => {
-                        todo.push(join(&folder, name));
-                    }
-                    None => {}
-                }
-            });
-        }
-        found
-    }
-
-    /// Makes what is at a step's own name readable, where only the bits of the user's own files prevent that: it is
-    /// about to be removed, so its bits no longer matter.
-    pub fn make_readable(&self, number: usize) {
-        if let Ok((parent, _)) = self.root.parent(&self.steps[number].path) {
-            make_readable(parent.as_fd(), &self.staged_name(number));
-        }
-    }
-
-    fn clear<E>(&self, parents: &mut Parents<'_>, number: usize, read: &Signatures) -> Result<Removal, ApplyError<E>> {
-        let path = &self.steps[number].path;
-        match parents.of(path) {
-            Ok((parent, _)) => {
-                let name = self.staged_name(number);
-                // It was put there by the swap, so this is another folder.
-                match statat(parent, &name[..], AtFlags::SYMLINK_NOFOLLOW) {
-                    Err(Errno::NOENT) => Ok(Removal::FolderGone),
-                    _ => Ok(remove(parent, &name, Some(read))),
-                }
-            }
-            Err(error) if is_absent(&error) => Ok(Removal::FolderGone),
-            Err(error) => Err(error).map_err(at(path)),
-        }
-    }
-}
-
-/// Syncs files and folders several at once: they then share the journal's commits instead of waiting for one each.
-fn sync_each(opened: &[OwnedFd]) -> io::Result<()> {
-    /// More than the number of cores, since the disk does the work.
-    const AT_ONCE: usize = 4;
-    let at_once = if sys::is_refusing() { 1 } else { AT_ONCE };
-    let share = opened.len().div_ceil(at_once).max(1);
-    std::thread::scope(|scope| {
-        let sync = |fds: &[OwnedFd]| fds.iter().try_for_each(crate::disk::sync);
-        let others: Vec<_> = opened.chunks(share).skip(1).map(|fds| scope.spawn(move || sync(fds))).collect();
-        let first = opened.chunks(share).next().map_or(Ok(()), sync);
-        let joined = others.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        joined.fold(first, |all, one| all.and(one))
-    })
-}
-
-/// Runs two things at the same time. The system reports a failed write only once, so the final sync would miss an error
-/// that this one was told of.
-fn while_doing<T, E>(
-    beside: impl FnOnce() -> io::Result<()> + Send,
-    act: impl FnOnce() -> Result<T, ApplyError<E>>,
-) -> Result<T, ApplyError<E>> {
-    std::thread::scope(|scope| {
-        let beside = scope.spawn(beside);
-        let acted = act()?;
-        let done = beside.join().unwrap_or_else(|_| Err(io::Error::other("the sync was broken off")));
-        done.map_err(at(&WorkspacePath::root()))?;
-        Ok(acted)
-    })
 }
 
 fn at<E>(path: &WorkspacePath) -> impl Fn(io::Error) -> ApplyError<E> + use<'_, E> {
@@ -551,16 +334,6 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-
-    #[test]
-    fn what_fails_beside_is_told() {
-        let refused = || Err(Errno::IO.into());
-        let told = while_doing::<_, ()>(refused, || Ok(1));
-        assert!(
-            matches!(told, Err(ApplyError::Path { source, .. }) if source.raw_os_error() == Some(Errno::IO.raw_os_error()))
-        );
-        assert!(matches!(while_doing::<_, ()>(|| Ok(()), || Ok(1)), Ok(1)));
-    }
 
     #[test]
     fn an_exchange_in_three_that_breaks_off_puts_back_what_was_there_or_is_noticed() {

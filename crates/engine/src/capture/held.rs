@@ -8,26 +8,29 @@
 //! anew from its packs knows it. It ends when nothing leaves the path out any more, or when the user agrees. What was never
 //! captured follows every rule at once.
 
+mod left_out;
 mod past;
+mod rules;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use piton_host::{
-    Held, Instead, Root, RuleSource, Scan, SourceKind, bounded, read_entry, rule_sources, rules_leave_out,
-    rules_left_out,
-};
+use piton_host::{Held, Instead, Root, Scan, rules_leave_out, rules_left_out};
 use piton_model::diff::{self, TreeSource};
-use piton_model::ownership::{self, Moment, ObservedChange, Owner, Window};
-use piton_model::{Checkpoint, Entry, HeldPath, ObjectId, Operation, SkipReason, UnagreedRules, WorkspacePath};
+use piton_model::ownership::{Moment, Owner, Window};
+use piton_model::{Entry, HeldPath, ObjectId, SkipReason, UnagreedRules, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
-use crate::capture::sink::{HashingSink, Trees};
+use crate::capture::sink::Trees;
 use crate::capture::{Attention, CaptureError, Taken};
 use crate::workspace::History;
 use crate::workspace::locked::Locked;
+
+pub(crate) use self::left_out::LeftOutNow;
+use self::left_out::holds_something;
+use self::rules::blob_of;
+pub(crate) use self::rules::{blob_at, is_users};
 
 /// Tells who changed the rules.
 pub(crate) struct Witness {
@@ -48,27 +51,8 @@ pub(crate) struct HeldNow {
     pub unagreed: Vec<UnagreedRules>,
 }
 
-/// What a scan skipped, as far as it matters for holding.
-#[derive(Default)]
-pub(crate) struct LeftOutNow {
-    /// Paths that the last checkpoint has.
-    lost: Vec<(WorkspacePath, SkipReason)>,
-    /// Paths where the last checkpoint has nothing, not even a skipped entry.
-    came: Vec<WorkspacePath>,
-    /// Ignore files that changed.
-    rules: Vec<WorkspacePath>,
-    /// A path in each repository: its exclude file may have changed without ignoring anything yet.
-    in_repositories: Vec<WorkspacePath>,
-}
-
-/// By how many nanoseconds a file that changed after the last scan began may seem older than its checkpoint.
-const SLACK: i64 = 2_000_000_000;
-
 /// Most folders whose rules are looked up: further ones hardly have different rules.
 const MOST_ASKED: usize = 1000;
-
-/// Largest rule file, in bytes, that is searched for rules.
-const LARGEST_LOOKED_AT: u64 = 4 << 20;
 
 /// The workspace's own rule files.
 const IGNORE_FILES: [&[u8]; 2] = [b".gitignore", b".pitonignore"];
@@ -136,32 +120,6 @@ impl History {
         Held { roots, captured: Some(Box::new(captured)) }
     }
 
-    /// What a scan skipped, for a scan whose trees are not available.
-    pub(crate) fn left_out_in(
-        &self,
-        head: &CheckpointRow,
-        scan: &Scan,
-        held: &HeldNow,
-    ) -> Result<LeftOutNow, StoreError> {
-        let tree = &head.checkpoint.root.tree;
-        let in_repositories = paths_in_repositories(scan);
-        let mut left_out = LeftOutNow { in_repositories, ..LeftOutNow::default() };
-        if *tree == scan.root.tree {
-            return Ok(left_out);
-        }
-        for (path, reason) in scan.skipped.iter().filter(|(_, reason)| is_by_rules(*reason) || is_by_git(*reason)) {
-            match diff::lookup(&self.store, tree, path) {
-                Ok(Some(entry)) if !is_in(path, held) && holds_something(&self.store, &entry)? => {
-                    left_out.lost.push((path.clone(), *reason));
-                }
-                Ok(None) if is_by_rules(*reason) => left_out.came.push(path.clone()),
-                Ok(_) | Err(StoreError::Missing(_) | StoreError::Damaged(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(left_out)
-    }
-
     /// Adds what is to be held from now on to what is held; whether there is such, so that another scan is needed.
     pub(crate) fn hold_more(
         &self,
@@ -216,73 +174,6 @@ impl History {
         held.paths.retain(|one| !new.iter().any(|new| one.path == new.path));
         held.paths.extend(new);
         Ok(is_more)
-    }
-
-    /// Finds the files with rules to which the user has not agreed; and git's own files that somebody else changed since the last
-    /// checkpoint, with who. Looks in the root, and in the folders on the way to some paths.
-    fn look_at_rules(
-        &self,
-        root: &Root,
-        head: &CheckpointRow,
-        asked: &[WorkspacePath],
-        witness: Option<&Witness>,
-        unagreed: &mut Vec<UnagreedRules>,
-    ) -> Result<Vec<(String, Owner)>, CaptureError> {
-        let recorded = head.checkpoint.created_at.0.saturating_mul(1_000_000);
-        unagreed.clone_from(&head.checkpoint.unagreed);
-        let mut by_gits_own = Vec::new();
-        // Any path in the root will do.
-        let at_root = WorkspacePath::new(IGNORE_FILES[0]).into_iter();
-        let asked: Vec<_> = at_root.chain(asked.iter().cloned()).collect();
-        for source in rule_sources(root, &self.rules(), &asked) {
-            if !self.has_changed(root, &source, head)? {
-                continue;
-            }
-            let known = unagreed.iter().position(|one| one.shown == source.shown);
-            // A file that is in no checkpoint always seems changed; who did that is already known.
-            if known.is_some() && source.changed_at <= recorded {
-                continue;
-            }
-            let owner = self.owner_of_rule(&source, head, witness)?;
-            if is_users(&owner) {
-                known.map(|known| unagreed.remove(known));
-                continue;
-            }
-            let file = match source.kind {
-                SourceKind::File(file) | SourceKind::NoFile(file) => Some(file),
-                SourceKind::Uncaptured => None,
-                SourceKind::NoGit(_) | SourceKind::Gits => {
-                    by_gits_own.push((source.shown, owner));
-                    continue;
-                }
-            };
-            match known {
-                Some(known) => unagreed[known].owner = owner,
-                // Git creates one with only comments in each new repository.
-                None if file.is_none() && !says_something(root, &source.shown) => {}
-                None => {
-                    let users = file.as_ref().and_then(|file| blob_at(&self.store, &head.checkpoint, file));
-                    unagreed.push(UnagreedRules { shown: source.shown, file, users, owner });
-                }
-            }
-        }
-        // A file that is as the user had it again no longer counts as changed by somebody else.
-        unagreed.retain(|one| match &one.file {
-            Some(file) => one.users != read_now(root, file).and_then(blob_of),
-            None => says_something(root, &one.shown),
-        });
-        Ok(by_gits_own)
-    }
-
-    /// What the user had in files that somebody else changed.
-    fn users_rules(&self, root: &Root, unagreed: &[UnagreedRules]) -> Instead {
-        let place = |one: &UnagreedRules| match &one.file {
-            Some(file) => root.path().join(OsStr::from_bytes(file.as_bytes())),
-            None => root.path().join(&one.shown),
-        };
-        // An unreadable file counts as ignoring nothing: more is captured then, and the user is asked.
-        let content = |one: &UnagreedRules| one.users.as_ref().and_then(|blob| self.store.blob(blob).ok());
-        Instead(unagreed.iter().map(|one| (place(one), content(one))).collect())
     }
 
     /// Takes away what is the work of the very session that changed the rule, all of it: of that nothing of the user's can be lost.
@@ -358,125 +249,10 @@ impl History {
         were.retain(|_| are.next().unwrap_or(true));
         Ok(were.into_iter().map(|(path, _)| path).collect())
     }
-
-    /// The files with rules to which the user has not agreed, after an operation: no word of the user's is in what it brings
-    /// back, unless it was in what is brought back.
-    pub(crate) fn unagreed_after<S: TreeSource<Error = StoreError>>(
-        &self,
-        trees: &S,
-        operation: &Operation,
-        before: &Checkpoint,
-        followed: Option<&Checkpoint>,
-        result: &ObjectId,
-    ) -> Vec<UnagreedRules> {
-        let mut unagreed = before.unagreed.clone();
-        // What is damaged is told by whoever needs it.
-        let changes = diff::changes(trees, Some(&before.root.tree), Some(result)).unwrap_or_default();
-        for change in changes.into_iter().filter(|change| is_ignore_file(&change.path)) {
-            let is_it = |one: &&UnagreedRules| one.file.as_ref() == Some(&change.path);
-            let known = unagreed.iter().find(is_it).cloned();
-            let now = change.after.and_then(blob_of);
-            let users = known.map_or_else(|| change.before.and_then(blob_of), |known| known.users);
-            unagreed.retain(|one| !is_it(&one));
-            let from = followed.filter(|followed| blob_at(&self.store, followed, &change.path) == now);
-            match from {
-                _ if users == now => {}
-                Some(from) => unagreed.extend(from.unagreed.iter().find(is_it).cloned()),
-                None => {
-                    let shown = String::from_utf8_lossy(change.path.as_bytes()).into_owned();
-                    let owner = Owner::Operation { operation: operation.id.clone() };
-                    unagreed.push(UnagreedRules { shown, file: Some(change.path), users, owner });
-                }
-            }
-        }
-        unagreed
-    }
-
-    /// Whether a rule file changed since a checkpoint.
-    fn has_changed(&self, root: &Root, source: &RuleSource, head: &CheckpointRow) -> Result<bool, StoreError> {
-        let is_younger = source.changed_at >= head.checkpoint.created_at.0.saturating_mul(1_000_000) - SLACK;
-        let tree = &head.checkpoint.root.tree;
-        let was = match &source.kind {
-            SourceKind::Uncaptured | SourceKind::Gits => return Ok(is_younger),
-            SourceKind::File(path) => diff::lookup(&self.store, tree, path).map(|was| match was {
-                // For a file that appeared just before the checkpoint, times prove little; its content decides.
-                Some(was) => is_younger && read_now(root, path).is_none_or(|now| now != was),
-                None => true,
-            }),
-            SourceKind::NoFile(path) => diff::lookup(&self.store, tree, path).map(|found| found.is_some()),
-            SourceKind::NoGit(folder) => {
-                tree_of(&self.store, tree, folder).map(|tree| tree.is_some_and(|tree| tree.has_git))
-            }
-        };
-        match was {
-            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Ok(is_younger),
-            was => was,
-        }
-    }
-
-    fn owner_of_rule(
-        &self,
-        source: &RuleSource,
-        head: &CheckpointRow,
-        witness: Option<&Witness>,
-    ) -> Result<Owner, StoreError> {
-        let root = WorkspacePath::root();
-        let (path, deleted) = match &source.kind {
-            SourceKind::File(path) => (path, false),
-            SourceKind::NoFile(path) => (path, true),
-            SourceKind::NoGit(_) => (&root, true),
-            SourceKind::Uncaptured | SourceKind::Gits => (&root, false),
-        };
-        self.owner_since(head, path, Some(source.changed_at), deleted, witness)
-    }
-
-    /// Who changed a file, which need not be captured, since a checkpoint.
-    pub(crate) fn owner_since(
-        &self,
-        head: &CheckpointRow,
-        path: &WorkspacePath,
-        when: Option<i64>,
-        deleted: bool,
-        witness: Option<&Witness>,
-    ) -> Result<Owner, StoreError> {
-        let mut windows = self.windows(head.seq, None, witness.map_or(&Moment::Between, |witness| &witness.moment))?;
-        if let Some(ending) = witness.and_then(|witness| witness.ending.as_ref()) {
-            windows.retain(|window| window.step != ending.step);
-            windows.push(ending.clone());
-            windows.sort_by(|a, b| a.step.cmp(&b.step));
-        }
-        let moment = witness.map_or(&Moment::Between, |witness| &witness.moment);
-        let owner = ownership::owner(ObservedChange { when, deleted, ..ObservedChange::of(path) }, &windows, moment);
-        let has_missed = witness.is_some_and(|witness| witness.has_missed)
-            || self.store.has_lost_events_since(head.seq)?
-            || self.store.has_other_line_since(head.seq, self.record.line)?;
-        Ok(if has_missed { ownership::beside_a_missed_tool(owner) } else { owner })
-    }
-}
-
-/// The current content of a rule file; `None` if it cannot be read.
-fn read_now(root: &Root, path: &WorkspacePath) -> Option<Entry> {
-    let sink = HashingSink::default();
-    let read = read_entry(root, path.as_bytes(), &sink).unwrap_or_else(|never: Infallible| match never {});
-    read.ok().flatten()
 }
 
 fn paths_in_repositories(scan: &Scan) -> Vec<WorkspacePath> {
     scan.repositories.iter().map(|folder| folder.join_any(IGNORE_FILES[0])).collect()
-}
-
-/// Whether an ignore file that is never captured contains a rule, as far as it can be read.
-fn says_something(root: &Root, shown: &str) -> bool {
-    match bounded::read(&root.path().join(shown), LARGEST_LOOKED_AT) {
-        Ok(None) => false,
-        Ok(Some(bytes)) => bytes.split(|byte| *byte == b'\n').any(|line| !line.is_empty() && !line.starts_with(b"#")),
-        Err(_) => true,
-    }
-}
-
-/// Whether a change of the rules counts as the user's own decision.
-pub(crate) fn is_users(owner: &Owner) -> bool {
-    matches!(owner, Owner::You)
 }
 
 fn is_by_rules(reason: SkipReason) -> bool {
@@ -510,78 +286,6 @@ fn by_unagreed(path: WorkspacePath, unagreed: &[UnagreedRules]) -> HeldPath {
     let rules = on_the_way.iter().map(|one| one.shown.clone()).collect();
     let owner = on_the_way.first().map_or(Owner::Unsure { candidates: Vec::new() }, |one| one.owner.clone());
     HeldPath { path, rules, owner }
-}
-
-fn blob_of(entry: Entry) -> Option<ObjectId> {
-    match entry {
-        Entry::File { blob, .. } => Some(blob),
-        _ => None,
-    }
-}
-
-/// The content of a file at a checkpoint; `None` if there is no such file, or if that is unknown.
-pub(crate) fn blob_at<S: TreeSource>(source: &S, checkpoint: &Checkpoint, file: &WorkspacePath) -> Option<ObjectId> {
-    diff::lookup(source, &checkpoint.root.tree, file).ok().flatten().and_then(blob_of)
-}
-
-impl LeftOutNow {
-    /// What one tree has, or has nothing of, and something left out of the other. What is damaged is told by whoever needs it.
-    fn between(trees: &Trees<'_>, from: &ObjectId, to: &ObjectId, held: &HeldNow) -> Self {
-        let mut all = Self::default();
-        let mut folders = vec![(WorkspacePath::root(), Some(*from), *to)];
-        while let Some((folder, from, to)) = folders.pop() {
-            if from == Some(to) {
-                continue;
-            }
-            let before = from.map_or_else(|| Ok(Default::default()), |from| trees.tree(&from));
-            let (Ok(before), Ok(after)) = (before, trees.tree(&to)) else { continue };
-            for (name, old, new) in diff::pairs(&before, &after) {
-                let path = folder.join(name);
-                if old != new && is_ignore_file(&path) {
-                    all.rules.push(path.clone());
-                }
-                match (old, new) {
-                    (None, Some(Entry::Skipped { reason })) if is_by_rules(*reason) => all.came.push(path),
-                    (Some(old), Some(Entry::Skipped { reason })) => {
-                        let is_lost = (is_by_rules(*reason) || is_by_git(*reason)) && !is_in(&path, held);
-                        if is_lost && holds_something(trees, old).unwrap_or(true) {
-                            all.lost.push((path, *reason));
-                        }
-                    }
-                    // Skipped as a whole, and searched only for a forced path: nothing in it is new.
-                    (Some(Entry::Skipped { .. }), Some(Entry::Folder { .. })) => {}
-                    (old, Some(Entry::Folder { tree: to, holds_skipped, .. })) => {
-                        let from = if let Some(Entry::Folder { tree, .. }) = old { Some(*tree) } else { None };
-                        if from.is_some() || *holds_skipped {
-                            folders.push((path, from, *to));
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        }
-        all.lost.sort();
-        all
-    }
-}
-
-/// Whether an entry is a file or a symlink, or a folder with one in it. Of an empty folder nothing can be lost.
-fn holds_something<S: TreeSource>(source: &S, entry: &Entry) -> Result<bool, S::Error> {
-    let mut folders = match entry {
-        Entry::Folder { tree, .. } => vec![*tree],
-        Entry::Skipped { .. } => return Ok(false),
-        _ => return Ok(true),
-    };
-    while let Some(folder) = folders.pop() {
-        for (_, entry) in source.tree(&folder)?.entries() {
-            match entry {
-                Entry::Folder { tree, .. } => folders.push(*tree),
-                Entry::Skipped { .. } => {}
-                _ => return Ok(true),
-            }
-        }
-    }
-    Ok(false)
 }
 
 /// The tree of an entry, if it is a folder.

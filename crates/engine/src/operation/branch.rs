@@ -14,10 +14,10 @@ use piton_store::{CHUNKED_FROM, PATIENCE, Writer};
 
 use crate::conversation::transcript::{CopyPlan, Hashed, unreadable};
 use crate::conversation::{BranchPlan, BranchTerms, NoConversation, Point, Source, with_bytes};
-use crate::operation::draft::{Aim, Remarks, Request, Settle};
 use crate::operation::error::{OperationError, random_error};
 use crate::operation::left_out::Hidden;
 use crate::operation::outside::{OutsideChanges, place, whole};
+use crate::operation::request::{Aim, Remarks, Request, Settle};
 use crate::operation::rewind::files;
 use crate::view::{ChangedFile, ConversationOutcome, ConversationPlanView};
 use crate::workspace::{History, Workspace};

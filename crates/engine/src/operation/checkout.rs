@@ -6,11 +6,11 @@ use piton_model::{OperationKind, Step};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::history::target::TargetError;
-use crate::operation::draft::{Aim, Asked, Remarks, Request, Settle};
 use crate::operation::error::OperationError;
 use crate::operation::layout::LayoutError;
 use crate::operation::left_out::Hidden;
 use crate::operation::outside::OutsideChanges;
+use crate::operation::request::{Aim, Asked, Remarks, Request, Settle};
 use crate::view::CheckoutOutcome;
 use crate::workspace::Workspace;
 

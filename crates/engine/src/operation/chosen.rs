@@ -1,5 +1,8 @@
 //! From what a person asks to take back to the changes that are meant: which ones, whose, and whether they are in effect.
 
+mod about;
+mod candidates;
+mod choice;
 mod last;
 mod spans;
 
@@ -9,15 +12,11 @@ use std::path::PathBuf;
 use piton_host::is_folder;
 use piton_model::command::{CommandClass, SideEffect};
 use piton_model::diff;
-use piton_model::ownership::{Candidate, ChangedPath, Doubt, Owned, Owner};
+use piton_model::ownership::{Candidate, Owner};
 use piton_model::plan::Undone;
-use piton_model::short::one_line;
-use piton_model::target::{TurnPlace, split_session};
-use piton_model::{Cause, Entry, SessionId, SkipReason, StepRef, Target, Timestamp, WorkspacePath};
-use piton_store::{CheckpointRow, StepRow, StoreError};
+use piton_model::{Entry, SessionId, SkipReason, StepRef, Target, Timestamp, WorkspacePath};
+use piton_store::{StepRow, StoreError};
 
-use crate::capture::About;
-use crate::capture::sound::readable_changes;
 use crate::history::changes::{OwnedChange, last_turn};
 use crate::history::elsewhere::Elsewhere;
 use crate::history::lineage::Lineage;
@@ -27,198 +26,9 @@ use crate::operation::draft::FolderNow;
 use crate::operation::error::OperationError;
 use crate::operation::outside::OutsideChanges;
 use crate::view::{Along, ChangedFile, CommandView, Unknown, UnknownTurn};
-use crate::workspace::{History, Standing};
+use crate::workspace::History;
 
-/// The most characters of a prompt in the name of what is taken back.
-const WORDS: usize = 60;
-
-/// Which changes to take back. Everything that is given must hold.
-#[derive(Clone, Debug, Default)]
-pub struct Choice {
-    /// Which of the session's; the last turn's where nothing is given at all, else all.
-    pub what: Option<Which>,
-    /// Only of these paths and what is beneath them.
-    pub paths: Vec<WorkspacePath>,
-    /// Only what was found since.
-    pub since: Option<Timestamp>,
-    /// Only what was found after the first target and up to the second.
-    pub between: Option<(String, String)>,
-    /// Of this session; the one that reported last where not given.
-    pub session: Option<String>,
-    /// Whose; the session's own where not given.
-    pub whose: Option<Whose>,
-    /// Take back what may be somebody else's too.
-    pub unsure: bool,
-}
-
-/// Whose changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// The user's own.
-    You,
-    /// The session's.
-    Agent,
-}
-
-/// Which of a session's changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The last so many.
-    Last(usize),
-    /// By their numbers in the list of changes.
-    Numbers(Vec<u32>),
-    /// Of some turns, or of single steps.
-    Places(Vec<(u32, Option<u32>)>),
-    /// All.
-    All,
-}
-
-impl Which {
-    /// Reads what a person typed: nothing, `last`, `last 3`, `all`, `7`, `t3`, `t3.2`, also several numbers or several
-    /// places. A place may begin with its session, which is returned.
-    ///
-    /// # Errors
-    /// Where the words are none of that.
-    pub fn of_words<S: AsRef<str>>(words: &[S]) -> Result<(Option<Self>, Option<String>), ChosenError> {
-        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-        let bad = || ChosenError::Words(words.join(" "));
-        let number = |word: &str| word.parse::<u32>().ok().filter(|n| *n > 0);
-        match words[..] {
-            [] => return Ok((None, None)),
-            ["all"] => return Ok((Some(Self::All), None)),
-            ["last"] => return Ok((Some(Self::Last(1)), None)),
-            ["last", count] => return Ok((Some(Self::Last(number(count).ok_or_else(bad)? as usize)), None)),
-            _ => {}
-        }
-        if let Some(numbers) = words.iter().map(|word| number(word)).collect::<Option<Vec<_>>>() {
-            return Ok((Some(Self::Numbers(numbers)), None));
-        }
-        let mut session: Option<String> = None;
-        let mut places = Vec::new();
-        for word in &words {
-            let (of, place) = split_session(word);
-            if let Some(of) = of
-                && session.replace(of.to_owned()).is_some_and(|other| other != of)
-            {
-                return Err(bad());
-            }
-            match place.parse() {
-                Ok(Target::Turn { turn, place: TurnPlace::Before }) => places.push((turn, None)),
-                Ok(Target::Turn { turn, place: TurnPlace::Step(step) }) => places.push((turn, Some(step))),
-                _ => return Err(bad()),
-            }
-        }
-        Ok((Some(Self::Places(places)), session))
-    }
-}
-
-/// Why nothing is chosen.
-#[derive(Debug, thiserror::Error)]
-pub enum ChosenError {
-    /// Words that mean nothing.
-    #[error("`{0}` is nothing to undo")]
-    Words(String),
-    /// The list of changes has no such number.
-    #[error("session {} has no change {number}; it has {last}", session.short())]
-    NoNumber {
-        /// What was asked for.
-        number: u32,
-        /// Whose changes.
-        session: SessionId,
-        /// How many there are.
-        last: u32,
-    },
-    /// A number, of changes that have none.
-    #[error("`{}` is a number of a session's changes; your own changes have none", numbers(.0))]
-    YoursHaveNoNumbers(Vec<u32>),
-    /// Nothing that was asked for is in effect.
-    #[error("{about} changed nothing that is still there{}{}", if *.outside { " in the workspace" } else { "" }, if *.undone { ": it was taken back already" } else { "" })]
-    Nothing {
-        /// What was asked for.
-        about: String,
-        /// Whether there was something, and it was taken back.
-        undone: bool,
-        /// Whether it changed files outside the workspace, which nobody asked for.
-        outside: bool,
-    },
-    /// All that is in effect of what was asked for is accepted.
-    #[error("all that {about} changed and that is still there is accepted")]
-    Accepted { about: String },
-    /// Nothing that was asked for is known, and not all of it would be.
-    #[error("{}", not_known(about, why))]
-    Unknown {
-        /// The turn, in a few words.
-        about: String,
-        /// Its number.
-        turn: u32,
-        /// Whose it is, where the number alone means another session's.
-        session: Option<SessionId>,
-        /// Why it is not known.
-        why: Unknown,
-    },
-    /// The last turn changed files in other workspaces of the session alone.
-    #[error("turn {turn} is the last that changed files, and it changed them in {}, not here", shown(places))]
-    Elsewhere {
-        /// The turn.
-        turn: u32,
-        /// Whose it is, where the number alone means another session's.
-        session: Option<SessionId>,
-        /// The workspaces that it changed.
-        places: Vec<ChangedThere>,
-        /// The last one that changed files here, if any did.
-        here: Option<u32>,
-    },
-    /// The session works in another workspace too, whose store cannot be read.
-    #[error("the last turn may have changed files of another workspace, whose store {} cannot be read: {reason}", store.display())]
-    ElsewhereUnread {
-        /// That store's folder.
-        store: PathBuf,
-        /// What the system says.
-        reason: String,
-        /// Whose turns they are, where a number alone means another session's.
-        session: Option<SessionId>,
-        /// The last turn that changed files here, if any did.
-        here: Option<u32>,
-    },
-}
-
-/// Another workspace that a turn changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangedThere {
-    /// Its folder, or its store where the path is another's now.
-    pub path: PathBuf,
-    /// Whether a folder is there.
-    pub is_there: bool,
-}
-
-fn not_known(about: &str, why: &Unknown) -> String {
-    match why {
-        Unknown::OtherFolder => {
-            format!("{about} began in another folder that stood here, so what it changed is not known here")
-        }
-        Unknown::BeforeFirstCapture => {
-            format!("it is not known what {about} changed before this folder was captured for the first time")
-        }
-        Unknown::Damaged => {
-            format!("it is not known what {about} changed, since a checkpoint of that time is damaged in piton's store")
-        }
-        Unknown::NotCaptured => format!("it is not known what {about} changed, since nothing was captured after it"),
-        Unknown::Gap { reason } => {
-            format!("it is not known what {about} changed, since not all of it was captured: {reason}")
-        }
-    }
-}
-
-fn numbers(numbers: &[u32]) -> String {
-    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
-}
-
-fn shown(places: &[ChangedThere]) -> String {
-    places.iter().map(|place| place.path.display().to_string()).collect::<Vec<_>>().join(", ")
-}
-
-/// More paths than this are counted in the words for a choice.
-const MOST_NAMED: usize = 3;
+pub use self::choice::{ChangedThere, Choice, ChosenError, Which, Whose};
 
 /// What was chosen.
 pub(crate) struct Chosen {
@@ -605,119 +415,6 @@ impl History {
         (!is_meant).then(|| session.session().clone())
     }
 
-    /// Every change that could be meant, in order, with its number in the list of changes.
-    fn candidates(
-        &self,
-        whose: Whose,
-        session: Option<&Lineage>,
-        seen: &FolderNow<'_>,
-    ) -> Result<Vec<Candidates>, OperationError> {
-        let rows = match session {
-            Some(session) => self.store.changes_about(session.sessions())?,
-            None => self.store.changes_since(0)?,
-        };
-        let mut numbers = 1..;
-        let numbered = rows.into_iter().map(|row| {
-            let number = if session.is_some_and(|session| session.may_own(&row.owner)) { numbers.next() } else { None };
-            (number, row)
-        });
-        let wanted = numbered.filter(|(number, row)| match whose {
-            Whose::Agent => number.is_some(),
-            Whose::You => row.owner.may_be_you(),
-        });
-        let mut found: Vec<Candidates> = Vec::new();
-        for (number, change) in self.at_checkpoints(wanted.collect())? {
-            let place = change.found_at.as_ref().and_then(|at| at.checkpoint.place.as_ref());
-            let is_here = |session: &Lineage| place.is_some_and(|place| session.holds(&place.session, place.turn));
-            let elsewhere = whose == Whose::You && session.is_some_and(|session| !is_here(session));
-            if !elsewhere {
-                found.push(Candidates { number, change });
-            }
-        }
-        self.add_unlisted(whose, session, &mut found)?;
-        let is_wanted = |owner: &Owner| match (whose, session) {
-            (Whose::Agent, Some(session)) => session.may_own(owner),
-            (Whose::Agent, None) => false,
-            (Whose::You, _) => owner.may_be_you(),
-        };
-        let mut across = self.changes_across_lost(0)?;
-        across.retain(|change| {
-            let is_listed = |row: &Candidates| row.change.seq() == change.seq() && row.change.path == change.path;
-            is_wanted(&change.owner) && !found.iter().any(is_listed)
-        });
-        if !across.is_empty() {
-            found.extend(across.into_iter().map(|change| Candidates { number: None, change }));
-            found.sort_by_key(|row| row.change.seq());
-        }
-        // What nobody has captured yet comes last.
-        for change in self.uncaptured(seen)? {
-            if is_wanted(&change.owner) {
-                let number = if whose == Whose::Agent { numbers.next() } else { None };
-                found.push(Candidates { number, change });
-            }
-        }
-        Ok(found)
-    }
-
-    /// The same of what is there now. Where that cannot be looked at, there is nothing to tell of it.
-    pub(crate) fn uncaptured_now(&self) -> Result<Vec<OwnedChange>, StoreError> {
-        let Ok(Standing::Same(_) | Standing::Missing) = self.standing() else { return Ok(Vec::new()) };
-        let mode = self.store.head(self.record.line)?.map_or(0, |head| head.checkpoint.root.mode);
-        let Ok(looked) = self.look(mode, &[]) else { return Ok(Vec::new()) };
-        match self.uncaptured(&looked.seen(&self.store)) {
-            Err(OperationError::Store(error)) => Err(error),
-            found => Ok(found.unwrap_or_default()),
-        }
-    }
-
-    /// What changed since the last capture, and whose that is.
-    pub(crate) fn uncaptured(&self, seen: &FolderNow<'_>) -> Result<Vec<OwnedChange>, OperationError> {
-        let Some(head) = self.store.head(self.record.line)? else { return Ok(Vec::new()) };
-        let changes = readable_changes(&seen.trees, Some(&head.checkpoint.root), &seen.now)?;
-        let about = About { is_folder_gone: seen.root.is_none(), ..About::of(Cause::BeforeOperation) };
-        let mut owned = self.owners(&changes, seen.index, &head, &about)?;
-        if owned.is_empty() {
-            // Too many to be told apart, and not all one's.
-            owned.push(Owned::of(Owner::Unsure { candidates: Vec::new() }, Vec::new()));
-        }
-        let mut found = Vec::new();
-        for Owned { owner, doubt, paths, .. } in owned {
-            if paths.is_empty() {
-                let all = changes.iter().filter(|change| !change.implied);
-                found.extend(all.map(|change| fresh(change.path.clone(), change.kind(), &owner, doubt)));
-            }
-            found.extend(paths.into_iter().map(|ChangedPath { path, kind }| fresh(path, kind, &owner, doubt)));
-        }
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(found)
-    }
-
-    /// Adds changes that were too many to be listed one by one.
-    fn add_unlisted(
-        &self,
-        whose: Whose,
-        session: Option<&Lineage>,
-        found: &mut Vec<Candidates>,
-    ) -> Result<(), StoreError> {
-        let is_meant = |at: &CheckpointRow| {
-            let place = at.checkpoint.place.as_ref();
-            session.is_none_or(|session| place.is_some_and(|place| session.holds(&place.session, place.turn)))
-        };
-        let checkpoints = self.store.checkpoints_cut(0)?.into_iter().filter(is_meant).collect();
-        let before = found.len();
-        let wanted = |owner: &Owner| match (whose, owner) {
-            (Whose::Agent, Owner::Step { step, .. }) => session.is_some_and(|session| session.holds_step(step)),
-            (Whose::You, Owner::You) | (_, Owner::Unsure { .. }) => true,
-            _ => false,
-        };
-        let unlisted = self.unlisted(checkpoints, wanted)?;
-        found.extend(unlisted.into_iter().map(|change| Candidates { number: None, change }));
-        if found.len() > before {
-            found.sort_by_key(|row| row.change.seq());
-        }
-        Ok(())
-    }
-
     /// The same where what there is now is known too: it tells of what an operation whose record is lost may have brought back.
     fn in_effect_here(&self, changes: &[&OwnedChange], seen: &FolderNow<'_>) -> Result<Vec<bool>, StoreError> {
         let mut in_effect = self.in_effect(changes)?;
@@ -737,64 +434,6 @@ impl History {
             Target::Now => Ok(u64::MAX),
             _ => Ok(self.resolve(target)?.seq),
         }
-    }
-
-    /// What a choice is, in a few words. Turns and steps that do not exist are refused.
-    fn about(&self, what: &Which, choice: &Choice, session: Option<&Lineage>) -> Result<String, TargetError> {
-        let mut about = match (what, session) {
-            (Which::Places(places), Some(session)) => {
-                let mut said = Vec::new();
-                for (turn, step) in places {
-                    let id = session.session_of(*turn);
-                    let Some(row) = self.store.turn(id, *turn)? else {
-                        let last = self.last_turn_in(session)?;
-                        return Err(TargetError::NoTurn { turn: *turn, session: session.session().clone(), last });
-                    };
-                    let what = match step {
-                        Some(number) => {
-                            let at = StepRef { session: id.clone(), turn: *turn, step: *number };
-                            let last = self.store.steps(id, Some(*turn))?.len() as u32;
-                            let step = self.store.step(&at)?;
-                            let step = step.ok_or(TargetError::NoStep { turn: *turn, step: *number, last })?;
-                            format!("step {turn}.{number} ({})", step.step.summary)
-                        }
-                        None => match row
-                            .turn
-                            .prompt
-                            .as_deref()
-                            .and_then(|text| text.lines().find(|l| !l.trim().is_empty()))
-                        {
-                            Some(line) => format!("turn {turn} “{}”", one_line(line, WORDS)),
-                            None => format!("turn {turn}"),
-                        },
-                    };
-                    said.push(what);
-                }
-                let yours = if choice.whose == Some(Whose::You) { "your own changes during " } else { "" };
-                format!("{yours}{}", said.join(", "))
-            }
-            (Which::Last(1), _) => "the last change".to_owned(),
-            (Which::Last(count), _) => format!("the last {count} changes"),
-            (Which::Numbers(numbers), _) => {
-                let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
-                let word = if numbers.len() == 1 { "change" } else { "changes" };
-                format!("{word} {}", numbers.join(", "))
-            }
-            (Which::Places(_) | Which::All, _) if choice.whose == Some(Whose::You) => "your own changes".to_owned(),
-            (Which::Places(_) | Which::All, _) => "all changes of the session".to_owned(),
-        };
-        match &choice.paths[..] {
-            [] => {}
-            paths if paths.len() > MOST_NAMED => about.push_str(&format!(" in {} paths", paths.len())),
-            paths => {
-                let paths: Vec<_> = paths.iter().map(WorkspacePath::display).collect();
-                about.push_str(&format!(" in {}", paths.join(", ")));
-            }
-        }
-        if let Some((from, to)) = &choice.between {
-            about.push_str(&format!(" between {from} and {to}"));
-        }
-        Ok(about)
     }
 
     /// The last turn of a conversation, after a given one, whose changes of files outside the workspace still stand there.
@@ -842,16 +481,6 @@ impl History {
         steps.sort_by_key(|row| row.seq);
         Ok(steps)
     }
-}
-
-/// A change that could be meant.
-struct Candidates {
-    number: Option<u32>,
-    change: OwnedChange,
-}
-
-fn fresh(path: WorkspacePath, kind: diff::ChangeKind, owner: &Owner, doubt: Option<Doubt>) -> OwnedChange {
-    OwnedChange { path, owner: owner.clone(), doubt, kind, found_at: None }
 }
 
 /// The commands among some steps that did something beside files, as far as their texts tell.

@@ -1,41 +1,35 @@
 //! Planning: from what is asked for and what is there now to the steps of an operation, and to what is shown of it.
 //! Nothing here has a side effect.
 
-use std::collections::HashSet;
-use std::convert::Infallible;
-use std::path::PathBuf;
+mod folder_now;
+mod shown;
+mod stays;
 
+use std::collections::HashSet;
+
+use piton_host::Root;
 use piton_host::apply::way_to_readable;
-use piton_host::{Index, Root, empty_tree, read_entry};
-use piton_model::content::Decision;
-use piton_model::diff::{self, Change, ChangeKind, TreeSource};
+use piton_model::diff::{self, Change, TreeSource};
 use piton_model::edit::NewTrees;
-use piton_model::git::GitMove;
-use piton_model::inverse::{self, Conflict, Contents, Drafted, Inverse, Link};
+use piton_model::inverse::{self, Conflict};
 use piton_model::moves::Move;
 use piton_model::plan::{self, FolderMode, Layered, RootState, Undone};
-use piton_model::{
-    ChangesAt, CheckpointId, Entry, Except, ObjectId, OperationKind, SkipReason, WorkspaceId, WorkspacePath,
-};
-use piton_store::{CheckpointRow, Reader, StoreError};
+use piton_model::{Entry, ObjectId, OperationKind, SkipReason, WorkspaceId, WorkspacePath};
+use piton_store::{CheckpointRow, StoreError};
 
-use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::sound::folder_at;
-use crate::operation::branch::{BranchAsked, ConversationPlan};
-use crate::operation::checkout::CheckoutAsked;
 use crate::operation::error::{OperationError, are_damaged};
 use crate::operation::except::Excepted;
-use crate::operation::git_restore::GitPlan;
-use crate::operation::left_out::{Hidden, is_missed};
-use crate::operation::outside::{OutsideChanges, OutsideDraft};
-use crate::operation::redo::RedoAsked;
-use crate::operation::rewind::RewindAsked;
+use crate::operation::left_out::is_missed;
+use crate::operation::outside::OutsideDraft;
 use crate::operation::running::Known;
-use crate::operation::undo::UndoOptions;
-use crate::view::{
-    Along, ChangedFile, CommandView, HeadMoved, Interrupted, PathView, PlanView, SkippedView, UnknownTurn,
-};
+use crate::view::{Interrupted, PlanView};
 use crate::workspace::{History, Standing};
+
+pub(crate) use self::folder_now::{FolderNow, NowAndThen};
+pub(crate) use self::shown::{not_done, paths, touched};
+pub(crate) use self::stays::replaced_folders;
+use crate::operation::request::{Aim, Asked, Request};
 
 /// What an operation would do. Only the engine makes one, and only a plan can be carried out.
 #[derive(Clone)]
@@ -67,194 +61,6 @@ impl Plan {
             one.interrupted = Some(Interrupted::Said);
         }
     }
-}
-
-/// What is asked for, before anybody has looked at what is there.
-#[derive(Clone)]
-pub(crate) enum Asked {
-    Rewind(Box<RewindAsked>),
-    Undo(Box<UndoOptions>),
-    Redo(Box<RedoAsked>),
-    Branch(Box<BranchAsked>),
-    Checkout(Box<CheckoutAsked>),
-}
-
-impl Asked {
-    pub(crate) fn target(&self) -> Option<&CheckpointRow> {
-        match self {
-            Self::Rewind(asked) => Some(&asked.target),
-            Self::Redo(asked) => Some(&asked.before),
-            // What is laid out elsewhere may be of any folder.
-            Self::Undo(_) | Self::Branch(_) | Self::Checkout(_) => None,
-        }
-    }
-
-    /// Whether it puts anything into files: a branch is a new file that nobody works with yet.
-    pub(crate) fn writes_files(&self) -> bool {
-        match self {
-            Self::Rewind(_) | Self::Undo(_) => true,
-            Self::Redo(asked) => asked.all().any(|operation| operation.kind != OperationKind::Branch),
-            Self::Branch(_) | Self::Checkout(_) => false,
-        }
-    }
-
-    /// Whether the user says that the agent was interrupted.
-    pub(crate) fn says_interrupted(&self) -> bool {
-        match self {
-            Self::Rewind(asked) => asked.options.interrupted,
-            Self::Undo(options) => options.interrupted,
-            Self::Redo(asked) => asked.interrupted,
-            Self::Branch(_) | Self::Checkout(_) => false,
-        }
-    }
-
-    /// Whether to go on though the target is of another folder that stood at the same path.
-    pub(crate) fn goes_across(&self) -> bool {
-        matches!(self, Self::Rewind(asked) if asked.options.across)
-    }
-
-    /// Whether to go on with the rest where some of it cannot be done.
-    pub(crate) fn is_partial(&self) -> bool {
-        match self {
-            Self::Rewind(asked) => asked.options.settle.partial,
-            Self::Undo(options) => options.settle.partial,
-            Self::Redo(asked) => asked.settle.partial,
-            Self::Branch(_) | Self::Checkout(_) => false,
-        }
-    }
-
-    /// Sets what somebody takes out of it. A branch and a checkout have nothing that could be taken out.
-    pub(crate) fn except(&mut self, except: Except) {
-        match self {
-            Self::Rewind(asked) => asked.options.settle.except = except,
-            Self::Undo(options) => options.settle.except = except,
-            Self::Redo(asked) => asked.settle.except = except,
-            Self::Branch(_) | Self::Checkout(_) => {}
-        }
-    }
-
-    /// The permission bits of a root that must be made anew.
-    pub(crate) fn root_mode(&self) -> u16 {
-        self.target().map_or(0o755, |target| target.checkpoint.root.mode)
-    }
-}
-
-/// What is there.
-pub(crate) struct FolderNow<'a> {
-    pub now: RootState,
-    pub trees: Trees<'a>,
-    /// Tells when files changed.
-    pub index: Option<&'a Index>,
-    /// None where the folder is gone: then nothing is there.
-    pub root: Option<&'a Root>,
-}
-
-/// What is asked for, given what is there.
-#[derive(Clone)]
-pub(crate) struct Request {
-    pub kind: OperationKind,
-    /// What is taken back, in a few words.
-    pub about: Option<String>,
-    pub aim: Aim,
-    /// Only these paths.
-    pub paths: Vec<WorkspacePath>,
-    /// What it does to the conversation.
-    pub conversation: Option<ConversationPlan>,
-    /// Why the conversation stays where it is, where nobody said what to do with it.
-    pub conversation_stays: Option<String>,
-    /// What was done to files elsewhere.
-    pub outside: OutsideChanges,
-    /// Whether those are touched.
-    pub touches_outside: bool,
-    /// Where the repository goes, where that is asked for.
-    pub git: Option<GitPlan>,
-    /// Why it stays where it is, where it should go back with the rest.
-    pub git_stays: Option<String>,
-    /// Changes to take back, or to carry over, that only the capture at the operation's beginning finds.
-    pub fresh: Vec<WorkspacePath>,
-    /// The moment that is returned to, where the result follows that and not what was there before.
-    pub returns: Option<Returns>,
-    pub settle: Settle,
-    /// What went out of sight with what is taken back, or went without ever having been in sight: it is not taken back, and
-    /// named.
-    pub left_out: Vec<Undone>,
-    /// What came after the moment that is returned to, and is out of sight now.
-    pub hidden: Hidden,
-    /// What came into sight since the moment that is returned to, and stays with what is carried over.
-    pub unseen: Vec<WorkspacePath>,
-    pub remarks: Remarks,
-}
-
-/// What should be there in the end.
-#[derive(Clone)]
-pub(crate) enum Aim {
-    /// What is there now.
-    Nothing,
-    /// Everything as in a checkpoint.
-    State(CheckpointRow),
-    /// Everything as in a checkpoint, with some changes carried over to it.
-    StateWith { target: CheckpointRow, carried: Inverse },
-    /// Some changes taken back.
-    Without {
-        changes: Inverse,
-        /// The checkpoint whose state comes back with that, where it is one.
-        target: Option<CheckpointRow>,
-    },
-}
-
-impl Aim {
-    pub(crate) fn target(&self) -> Option<&CheckpointRow> {
-        match self {
-            Self::State(target) | Self::StateWith { target, .. } => Some(target),
-            Self::Without { target, .. } => target.as_ref(),
-            Self::Nothing => None,
-        }
-    }
-}
-
-/// A moment that is returned to.
-#[derive(Clone)]
-pub(crate) struct Returns {
-    pub to: CheckpointId,
-    /// Only if this is what was there: otherwise something else was done since, and that is not in the moment.
-    pub from: Option<RootState>,
-}
-
-/// What somebody decided about parts of a plan: conflicts, and what it shall leave as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settle {
-    /// What to take where taking back does not go together with what was done since.
-    pub conflicts: Option<Decision>,
-    /// Go on with the rest while some conflicts are undecided; their paths stay as they are.
-    pub partial: bool,
-    /// Paths and places that stay as they are.
-    pub except: Except,
-}
-
-/// What else is said of a plan.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Remarks {
-    /// What comes along with what is asked for.
-    pub along: Vec<Along>,
-    /// Paths that files which go along only had in between.
-    pub between: Vec<WorkspacePath>,
-    /// Of that, what holds edits of others: it stays, with all that it goes along with.
-    pub held_along: Vec<Conflict>,
-    pub unsure: Vec<ChangedFile>,
-    /// Deletions that may be somebody else's and are taken back all the same.
-    pub unsure_back: Vec<ChangedFile>,
-    /// Chosen changes that cannot be taken back, and why.
-    pub stuck: Vec<(WorkspacePath, SkipReason)>,
-    /// Changes of others since the target, as far as the plan touches them.
-    pub others: Vec<ChangedFile>,
-    /// The same of files elsewhere.
-    pub others_outside: Vec<(WorkspacePath, ChangedFile)>,
-    pub carried: Vec<ChangedFile>,
-    pub commands: Vec<CommandView>,
-    /// Other workspaces that an undo's turns changed too.
-    pub elsewhere: Vec<PathBuf>,
-    /// Turns of which more was to be taken back than is known.
-    pub unknown: Vec<UnknownTurn>,
 }
 
 /// What a request comes to, given what is there now.
@@ -310,75 +116,13 @@ impl Draft {
     }
 
     /// Paths that stay as they are now and that another try may change.
-    fn may_go_on_with(&self) -> Vec<WorkspacePath> {
+    pub(crate) fn may_go_on_with(&self) -> Vec<WorkspacePath> {
         let undone = self.plan.undone.iter().filter(|undone| !undone.reason.is_for_good());
         let mut paths: Vec<_> = self.open_conflicts().flat_map(Conflict::paths).cloned().collect();
         paths.extend(undone.map(|undone| undone.path.clone()));
         paths.sort();
         paths.dedup();
         paths
-    }
-}
-
-impl Request {
-    /// Its paths, without those that only go along.
-    fn paths_asked(&self) -> Vec<WorkspacePath> {
-        let Remarks { along, between, .. } = &self.remarks;
-        let goes_along = |path: &WorkspacePath| between.contains(path) || along.iter().any(|one| one.path == *path);
-        self.paths.iter().filter(|path| !goes_along(path)).cloned().collect()
-    }
-
-    /// Whether what is in conflict stays as it is: nobody decided, or so.
-    fn leaves(&self, conflict: &Conflict) -> bool {
-        !conflict.decided || self.settle.conflicts == Some(Decision::Ours)
-    }
-
-    /// Whether a change is taken back: where its path stays as it is, it is not.
-    fn takes_back(&self, draft: &Draft, path: &WorkspacePath) -> bool {
-        let in_conflict = draft.conflicts.iter().any(|conflict| self.leaves(conflict) && conflict.holds(path));
-        let unknown = draft.plan.kept.iter().any(|(kept, _)| path.is_within(kept));
-        !in_conflict && !unknown && !draft.excepted.holds(path)
-    }
-
-    /// Where the repository goes, if anywhere.
-    pub(crate) fn git_move(&self) -> Option<&GitMove> {
-        self.git.as_ref().map(GitPlan::change).filter(|change| !change.is_empty())
-    }
-
-    /// What kind of operation it is once it is known what is left alone. `before` is the capture at its beginning,
-    /// `unplanned` what only that found and the plan does not know of.
-    pub(crate) fn kind_of(&self, draft: &Draft, before: &CheckpointId, unplanned: Vec<WorkspacePath>) -> OperationKind {
-        let fresh = ChangesAt { checkpoint: before.clone(), paths: self.fresh.clone() };
-        let with_fresh = |changes: &[ChangesAt]| {
-            let mut changes: Vec<_> = [fresh].into_iter().chain(changes.iter().cloned()).collect();
-            changes.retain(|at| !at.paths.is_empty());
-            changes
-        };
-        let stays = draft.conflicts.iter().filter(|conflict| self.leaves(conflict)).flat_map(Conflict::paths);
-        let stays = stays.chain(draft.plan.kept.iter().map(|(path, _)| path)).chain(draft.excepted.all());
-        let stays = stays.cloned().chain(unplanned);
-        match &self.kind {
-            OperationKind::Undo { changes } => {
-                let mut changes = with_fresh(changes);
-                changes.iter_mut().for_each(|at| at.paths.retain(|p| self.takes_back(draft, p)));
-                changes.retain(|at| !at.paths.is_empty());
-                OperationKind::Undo { changes }
-            }
-            OperationKind::Rewind { target, paths, kept, left } => OperationKind::Rewind {
-                target: target.clone(),
-                paths: paths.clone(),
-                kept: kept.as_deref().map(with_fresh),
-                left: stays.chain(left.iter().cloned()).collect(),
-            },
-            OperationKind::Redo { of, also, gone, only, .. } => {
-                let mut gone = with_fresh(gone);
-                gone.iter_mut().for_each(|at| at.paths.retain(|p| self.takes_back(draft, p)));
-                gone.retain(|at| !at.paths.is_empty());
-                let (of, also, only) = (of.clone(), also.clone(), only.clone());
-                OperationKind::Redo { of, also, gone, left: stays.collect(), only, open: draft.may_go_on_with() }
-            }
-            OperationKind::Branch | OperationKind::Checkout { .. } | OperationKind::Recover { .. } => self.kind.clone(),
-        }
     }
 }
 
@@ -426,74 +170,6 @@ impl History {
             Asked::Redo(asked) => self.redo_request(asked, seen),
             Asked::Branch(asked) => self.branch_request(asked),
             Asked::Checkout(asked) => Ok(asked.request()),
-        }
-    }
-
-    fn plan_view(
-        &self,
-        ask: &Asked,
-        request: &Request,
-        draft: &Draft,
-        changes: &[Change],
-        missing_folder: bool,
-    ) -> Result<PlanView, OperationError> {
-        let of = |kind: ChangeKind| paths(changes, kind);
-        let target = request.aim.target();
-        Ok(PlanView {
-            kind: request.kind.verb(),
-            about: request.about.clone(),
-            id: None,
-            fingerprint: self.fingerprint(request, draft),
-            operation: match &request.kind {
-                OperationKind::Redo { of, .. } => Some(of.clone()),
-                _ => None,
-            },
-            also: request.kind.also().to_vec(),
-            target: target.map(Into::into),
-            paths: request.paths.iter().map(PathView::from).collect(),
-            created: of(ChangeKind::Created),
-            restored: of(ChangeKind::Modified),
-            deleted: of(ChangeKind::Deleted),
-            skipped: self.skipped_by(&draft.plan, request)?,
-            not_done: Vec::new(),
-            merged: draft.merged.iter().map(PathView::from).collect(),
-            conflicts: draft.conflicts.iter().map(Into::into).collect(),
-            excepted: draft.excepted.paths.iter().map(Into::into).collect(),
-            in_part: draft.excepted.in_part.iter().map(Into::into).collect(),
-            along: request.remarks.along.iter().map(Into::into).collect(),
-            unsure: request.remarks.unsure.clone(),
-            unsure_back: request.remarks.unsure_back.clone(),
-            others: touched(&request.remarks, draft, changes),
-            carried: request.remarks.carried.clone(),
-            commands: request.remarks.commands.clone(),
-            git: request.git.as_ref().map(|plan| plan.view().clone()),
-            git_stays: request.git_stays.clone(),
-            conversation: request.conversation.as_ref().map(ConversationPlan::view),
-            conversation_stays: request.conversation_stays.clone(),
-            outside: draft.outside.files.clone(),
-            touches_outside: request.touches_outside,
-            other_folder: self.is_other_folder(ask),
-            missing_folder,
-            other_workspaces: self.other_workspaces_of(request),
-            head_moved: self.head_moved_of(request)?,
-            running: Vec::new(),
-            unknown: request.remarks.unknown.clone(),
-        })
-    }
-
-    /// Other workspaces that what is asked for is about as well, and that stay as they are.
-    pub(crate) fn other_workspaces_of(&self, request: &Request) -> Vec<PathBuf> {
-        match request.aim.target() {
-            Some(target) => self.other_workspaces(target),
-            None => request.remarks.elsewhere.clone(),
-        }
-    }
-
-    /// Whether the repository is elsewhere than at the target, and stays there.
-    pub(crate) fn head_moved_of(&self, request: &Request) -> Result<Option<HeadMoved>, StoreError> {
-        match request.aim.target() {
-            Some(target) if request.git.is_none() => self.head_moved(target),
-            _ => Ok(None),
         }
     }
 
@@ -675,118 +351,10 @@ impl History {
         })
     }
 
-    /// Puts back what stays as it is: what is in conflict, what was taken out of the plan, and what would take lines along that
-    /// then stand nowhere.
-    fn leave_what_stays(
-        &self,
-        (trees, contents, now): (&Trees<'_>, &NowAndThen<'_>, RootState),
-        (changes, is_reached): (&Inverse, &dyn Fn(&WorkspacePath) -> bool),
-        decision: Option<Decision>,
-        excepted: &Excepted,
-        drafted: &mut Drafted,
-    ) -> Result<(), StoreError> {
-        loop {
-            self.name_what_is_in_the_way(trees, now, decision, drafted)?;
-            self.leave_conflicts(trees, contents, now, decision, excepted, drafted)?;
-            // What stays may stay without lines that stand elsewhere now.
-            let lost = inverse::lines_lost(trees, contents, now, drafted, (changes, is_reached), decision)?;
-            if lost.is_empty() {
-                return Ok(());
-            }
-            drafted.conflicts.extend(lost);
-        }
-    }
-
-    /// Adds to conflicts the folders in whose place something else would come: what stays in one needs it.
-    fn name_what_is_in_the_way(
-        &self,
-        trees: &Trees<'_>,
-        now: RootState,
-        decision: Option<Decision>,
-        drafted: &mut Drafted,
-    ) -> Result<(), StoreError> {
-        let layered = Layered { over: &drafted.new_trees, under: trees };
-        for conflict in drafted.conflicts.iter_mut().filter(|conflict| conflict.stays(decision)) {
-            let mut ways = Vec::new();
-            for path in conflict.paths() {
-                ways.extend(replaced_folders(trees, now, &layered, drafted.root, path)?);
-            }
-            ways.retain(|way| !conflict.paths().any(|path| path == way));
-            ways.sort();
-            ways.dedup();
-            conflict.others.extend(ways);
-        }
-        Ok(())
-    }
-
-    /// Where an earlier moment and what is carried over to it do not go together, what is there now stays; so does what was taken
-    /// out of the plan.
-    fn leave_conflicts(
-        &self,
-        trees: &Trees<'_>,
-        contents: &NowAndThen<'_>,
-        now: RootState,
-        decision: Option<Decision>,
-        excepted: &Excepted,
-        drafted: &mut Drafted,
-    ) -> Result<(), StoreError> {
-        let stays = drafted.conflicts.iter().filter(|conflict| conflict.stays(decision));
-        let open: Vec<_> = stays.flat_map(Conflict::paths).chain(&excepted.paths).chain(&excepted.unseen).collect();
-        if open.is_empty() {
-            return Ok(());
-        }
-        let layered = Layered { over: &drafted.new_trees, under: trees };
-        let mut stay = Inverse::default();
-        for path in open {
-            let (then, here) = (folder_at(&layered, drafted.root, path)?, folder_at(trees, now, path)?);
-            for change in diff::entry_changes(&layered, path, then.as_ref(), here.as_ref())? {
-                stay.add(change.path, Link { after: change.before, before: change.after });
-            }
-            self.note_folders(trees, &mut stay, now, path)?;
-        }
-        let stays = inverse::draft(&layered, contents, drafted.root, &stay, None)?;
-        drafted.root = stays.root;
-        drafted.new_trees.extend(stays.new_trees);
-        Ok(())
-    }
-
-    /// Scans for a plan.
-    pub(crate) fn look(&self, root_mode: u16, forced: &[WorkspacePath]) -> Result<Looked, OperationError> {
-        let sink = HashingSink::default();
-        let root = match self.standing().map_err(|e| self.folder_error(e))? {
-            Standing::Same(root) | Standing::Other(root) => root,
-            Standing::Missing => {
-                let (tree, encoded) = empty_tree();
-                piton_host::Sink::tree(&sink, tree, encoded).unwrap_or_else(|never: Infallible| match never {});
-                let now = RootState { tree, mode: root_mode };
-                return Ok(Looked { now, fresh: sink.finish().0, index: None, root: None });
-            }
-        };
-        let scan = self.look_at(&root, forced, &sink)?;
-        Ok(Looked { now: scan.root, fresh: sink.finish().0, index: scan.index, root: Some(root) })
-    }
-
     /// An empty folder is another one too: a disk that is not mounted looks like that.
     pub(crate) fn is_other_folder(&self, ask: &Asked) -> bool {
         let replaced = matches!(self.standing(), Ok(Standing::Other(_)));
         replaced || ask.target().is_some_and(|target| target.checkpoint.line != self.record.line)
-    }
-
-    /// What the target did not capture within the scope, and what is kept for not being known now.
-    pub(crate) fn skipped_by(&self, plan: &plan::Plan, request: &Request) -> Result<Vec<SkippedView>, OperationError> {
-        let mut skipped = plan.kept.clone();
-        // What an operation that is taken back did not touch was said when it was done.
-        if let (OperationKind::Rewind { .. }, Some(target)) = (&request.kind, request.aim.target()) {
-            match diff::skipped(&self.store, &target.checkpoint.root.tree) {
-                // What is damaged is named by itself.
-                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {}
-                found => skipped.extend(found?),
-            }
-        }
-        skipped.retain(|(path, _)| path.is_in_scope(&request.paths));
-        skipped.sort();
-        skipped.dedup_by(|a, b| a.0 == b.0);
-        Ok(skipped.iter().map(Into::into).collect())
     }
 }
 
@@ -794,70 +362,6 @@ impl History {
 fn damaged_in<S: TreeSource<Error = StoreError>>(trees: &S, root: &ObjectId) -> Result<Vec<WorkspacePath>, StoreError> {
     let all = diff::skipped(trees, root)?;
     Ok(all.into_iter().filter(|(_, reason)| *reason == SkipReason::Damaged).map(|(path, _)| path).collect())
-}
-
-/// What a scan for a plan found.
-pub(crate) struct Looked {
-    now: RootState,
-    fresh: FreshTrees,
-    index: Option<Index>,
-    root: Option<Root>,
-}
-
-impl Looked {
-    pub(crate) fn seen<'a>(&'a self, store: &'a Reader) -> FolderNow<'a> {
-        let trees = Trees { fresh: &self.fresh, store };
-        FolderNow { now: self.now, trees, index: self.index.as_ref(), root: self.root.as_ref() }
-    }
-}
-
-/// Contents of the store, and of files that are in the workspace and not in it yet.
-pub(crate) struct NowAndThen<'a> {
-    pub root: Option<&'a Root>,
-    pub store: &'a Reader,
-}
-
-impl Contents for NowAndThen<'_> {
-    type Error = StoreError;
-
-    fn content(&self, path: &WorkspacePath, blob: &ObjectId) -> Result<Vec<u8>, StoreError> {
-        let (error, root) = match (self.store.blob(blob), self.root) {
-            // The workspace may have it where the store lacks it, or has it damaged.
-            (Err(error @ (StoreError::Missing(_) | StoreError::Damaged(_))), Some(root)) => (error, root),
-            (found, _) => return found,
-        };
-        let sink = HashingSink::with_contents();
-        let read = read_entry(root, path.as_bytes(), &sink).unwrap_or_else(|never: Infallible| match never {});
-        let io = |source| StoreError::Io { what: "cannot read", path: path.as_path().to_owned(), source };
-        let found = read.map_err(io).map(|_| sink.finish().1.remove(blob));
-        match (found, error) {
-            (Ok(Some(content)), _) => Ok(content),
-            (_, error @ StoreError::Damaged(_)) => Err(error),
-            (Err(error), _) => Err(error),
-            (Ok(None), _) => Err(io(std::io::Error::other("it changed while it was read"))),
-        }
-    }
-}
-
-/// The folders above a path that are there now and in whose place something else would come.
-pub(crate) fn replaced_folders<A: TreeSource<Error = StoreError>, B: TreeSource<Error = StoreError>>(
-    now_trees: &A,
-    now: RootState,
-    then_trees: &B,
-    then: RootState,
-    path: &WorkspacePath,
-) -> Result<Vec<WorkspacePath>, StoreError> {
-    let is_folder = |entry: &Option<Entry>| matches!(entry, Some(Entry::Folder { .. }));
-    let mut found = Vec::new();
-    let mut at = path.clone();
-    while let Some((above, _)) = at.split().filter(|(above, _)| !above.is_root()) {
-        let (here, aimed) = (folder_at(now_trees, now, &above)?, folder_at(then_trees, then, &above)?);
-        if is_folder(&here) && aimed.is_some() && !is_folder(&aimed) {
-            found.push(above.clone());
-        }
-        at = above;
-    }
-    Ok(found)
 }
 
 /// Whether what a plan was made from is still there.
@@ -911,33 +415,4 @@ fn is_on_a_way(ways: &[FolderMode], path: &WorkspacePath) -> bool {
 
 fn is_undone(plan: &plan::Plan, way: &FolderMode) -> bool {
     plan.undone.iter().any(|undone| undone.path == way.path)
-}
-
-/// What a plan must leave as it is, for people.
-pub(crate) fn not_done<'a>(undone: impl Iterator<Item = &'a Undone>) -> Vec<SkippedView> {
-    let mut all: Vec<&Undone> = undone.collect();
-    all.sort_by_key(|one| (&one.path, one.reason, one.known.is_none()));
-    all.dedup_by(|a, b| a.path == b.path);
-    let view = |one: &Undone| match one.reason {
-        SkipReason::GitFolder => SkippedView::git_of(&one.path),
-        reason => {
-            let was_captured = reason.is_by_rule() && one.known.is_some();
-            SkippedView { path: (&one.path).into(), reason, was_captured }
-        }
-    };
-    all.into_iter().map(view).collect()
-}
-
-/// The paths of one kind of change that are worth a line.
-pub(crate) fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
-    changes.iter().filter(|c| !c.implied && c.kind() == kind).map(|c| (&c.path).into()).collect()
-}
-
-/// Of what others changed, what a plan changes.
-pub(crate) fn touched(remarks: &Remarks, draft: &Draft, changes: &[Change]) -> Vec<ChangedFile> {
-    let paths: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
-    let is_touched = |file: &&ChangedFile| file.path.exact().is_some_and(|path| paths.contains(&path));
-    let outside: HashSet<&WorkspacePath> = draft.outside.steps.iter().map(|step| &step.path).collect();
-    let elsewhere = remarks.others_outside.iter().filter(|(path, _)| outside.contains(path)).map(|(_, file)| file);
-    remarks.others.iter().filter(is_touched).chain(elsewhere).cloned().collect()
 }

@@ -14,8 +14,9 @@ use piton_model::plan::{Layered, RootState};
 use piton_model::{Entry, Except, ObjectId, OperationKind, WorkspacePath};
 
 use crate::capture::sink::Trees;
-use crate::operation::draft::{NowAndThen, Request, replaced_folders};
+use crate::operation::draft::{NowAndThen, replaced_folders};
 use crate::operation::error::OperationError;
+use crate::operation::request::Request;
 use crate::workspace::History;
 
 /// What of a plan was taken out.

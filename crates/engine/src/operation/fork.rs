@@ -15,9 +15,9 @@ use crate::capture::{CaptureError, CaptureOptions};
 use crate::conversation::BranchTerms;
 use crate::conversation::branches::BranchError;
 use crate::operation::branch::BranchAsked;
-use crate::operation::draft::Asked;
 use crate::operation::error::OperationError;
 use crate::operation::layout::{Layout, LayoutError};
+use crate::operation::request::Asked;
 use crate::view::{ForkOutcome, WorktreeView};
 use crate::workspace::{InitOptions, OpenError, Workspace};
 

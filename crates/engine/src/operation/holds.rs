@@ -9,8 +9,9 @@ use piton_model::WorkspacePath;
 use piton_model::plan::{self, FolderMode};
 use piton_store::ReopenedNote;
 
-use crate::operation::draft::{Asked, Draft, FolderNow, Request, still_holds, ways_to_readable};
+use crate::operation::draft::{Draft, FolderNow, still_holds, ways_to_readable};
 use crate::operation::error::OperationError;
+use crate::operation::request::{Asked, Request};
 use crate::workspace::History;
 
 impl History {

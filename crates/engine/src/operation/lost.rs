@@ -12,8 +12,9 @@ use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::capture::sound::{folder_at, readable_changes};
 use crate::history::changes::OwnedChange;
-use crate::operation::draft::{FolderNow, Settle};
+use crate::operation::draft::FolderNow;
 use crate::operation::error::{OperationError, are_damaged};
+use crate::operation::request::Settle;
 use crate::workspace::History;
 
 /// An operation that was carried out, as far as anybody knows, and of which nobody knows what it took or brought back: its

@@ -18,11 +18,10 @@ use piton_store::{PATIENCE, Progress, StoreError};
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::{Attention, Taken};
 use crate::operation::begin::{Begun, Noted, RootToRewind};
-use crate::operation::draft::{
-    Asked, Draft, FolderNow, Plan, Request, more_unknown, not_done, paths, still_holds, touched,
-};
+use crate::operation::draft::{Draft, FolderNow, Plan, more_unknown, not_done, paths, still_holds, touched};
 use crate::operation::error::{OperationError, are_damaged};
 use crate::operation::holds::{is_within_any, step_paths};
+use crate::operation::request::{Asked, Request};
 use crate::view::{OperationOutcome, PathView, SkippedView};
 use crate::workspace::locked::Locked;
 use crate::workspace::{History, Workspace};

@@ -25,8 +25,8 @@ use piton_store::{Reader, StepRow, StoreError};
 
 use crate::history::lineage::Lineage;
 use crate::observe::LARGEST_OUTSIDE;
-use crate::operation::draft::Settle;
 use crate::operation::error::OperationError;
+use crate::operation::request::Settle;
 use crate::operation::rewind::Carry;
 use crate::view::{ChangedFile, OutsideAct, OutsideView, PathView, shown};
 use crate::workspace::History;

@@ -13,8 +13,9 @@ use piton_model::{Except, FolderMode, ObjectId, OperationKind, PlanId, Step, Tim
 use serde::Serialize;
 
 use crate::operation::branch::ConversationPlan;
-use crate::operation::draft::{Draft, Plan, Request, still_holds};
+use crate::operation::draft::{Draft, Plan, still_holds};
 use crate::operation::error::OperationError;
+use crate::operation::request::Request;
 use crate::view::{ConflictView, ConversationPlanView, PlanView};
 use crate::workspace::History;
 

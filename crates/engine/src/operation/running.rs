@@ -17,9 +17,9 @@ use piton_store::{PATIENCE, Purpose, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::conversation::Source;
 use crate::operation::chosen::Whose;
-use crate::operation::draft::Asked;
 use crate::operation::error::OperationError;
 use crate::operation::redo::RedoOptions;
+use crate::operation::request::Asked;
 use crate::operation::rewind::RewindOptions;
 use crate::operation::undo::UndoOptions;
 use crate::view::{Activity, Interrupted, RunningView};

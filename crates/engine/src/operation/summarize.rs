@@ -13,8 +13,8 @@ use crate::conversation::branches::BranchError;
 use crate::conversation::{BranchPlan, BranchTerms, NoConversation, Point, Replacement};
 use crate::history::target::TargetError;
 use crate::operation::branch::BranchAsked;
-use crate::operation::draft::Asked;
 use crate::operation::error::OperationError;
+use crate::operation::request::Asked;
 use crate::view::{OperationOutcome, SaidView};
 use crate::workspace::{History, Workspace};
 

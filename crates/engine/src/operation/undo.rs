@@ -12,10 +12,11 @@ use piton_store::{CheckpointRow, StoreError};
 use crate::capture::sound::{folder_at, is_uncompared};
 use crate::history::changes::OwnedChange;
 use crate::operation::chosen::{Choice, Chosen};
-use crate::operation::draft::{Aim, Asked, FolderNow, Plan, Remarks, Request, Settle};
+use crate::operation::draft::{FolderNow, Plan};
 use crate::operation::error::OperationError;
 use crate::operation::left_out::Hidden;
 use crate::operation::lost::refuse_lost;
+use crate::operation::request::{Aim, Asked, Remarks, Request, Settle};
 use crate::view::OperationOutcome;
 use crate::workspace::{History, Workspace};
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use imara_diff::Algorithm;
 
-use super::{Hunk, held, hunks_by};
+use super::hunks::{Hunk, held, hunks_by};
 
 /// The ways to align a side with base, and what they agree on.
 pub(super) struct Alignments {

@@ -1,0 +1,130 @@
+//! What is shown of a plan, and of what an operation left alone.
+
+use super::Draft;
+use crate::operation::branch::ConversationPlan;
+use crate::operation::error::OperationError;
+use crate::operation::request::{Asked, Remarks, Request};
+use crate::view::{ChangedFile, HeadMoved, PathView, PlanView, SkippedView};
+use crate::workspace::History;
+use piton_model::diff::{self, Change, ChangeKind};
+use piton_model::plan::{self, Undone};
+use piton_model::{OperationKind, SkipReason, WorkspacePath};
+use piton_store::StoreError;
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+impl History {
+    pub(super) fn plan_view(
+        &self,
+        ask: &Asked,
+        request: &Request,
+        draft: &Draft,
+        changes: &[Change],
+        missing_folder: bool,
+    ) -> Result<PlanView, OperationError> {
+        let of = |kind: ChangeKind| paths(changes, kind);
+        let target = request.aim.target();
+        Ok(PlanView {
+            kind: request.kind.verb(),
+            about: request.about.clone(),
+            id: None,
+            fingerprint: self.fingerprint(request, draft),
+            operation: match &request.kind {
+                OperationKind::Redo { of, .. } => Some(of.clone()),
+                _ => None,
+            },
+            also: request.kind.also().to_vec(),
+            target: target.map(Into::into),
+            paths: request.paths.iter().map(PathView::from).collect(),
+            created: of(ChangeKind::Created),
+            restored: of(ChangeKind::Modified),
+            deleted: of(ChangeKind::Deleted),
+            skipped: self.skipped_by(&draft.plan, request)?,
+            not_done: Vec::new(),
+            merged: draft.merged.iter().map(PathView::from).collect(),
+            conflicts: draft.conflicts.iter().map(Into::into).collect(),
+            excepted: draft.excepted.paths.iter().map(Into::into).collect(),
+            in_part: draft.excepted.in_part.iter().map(Into::into).collect(),
+            along: request.remarks.along.iter().map(Into::into).collect(),
+            unsure: request.remarks.unsure.clone(),
+            unsure_back: request.remarks.unsure_back.clone(),
+            others: touched(&request.remarks, draft, changes),
+            carried: request.remarks.carried.clone(),
+            commands: request.remarks.commands.clone(),
+            git: request.git.as_ref().map(|plan| plan.view().clone()),
+            git_stays: request.git_stays.clone(),
+            conversation: request.conversation.as_ref().map(ConversationPlan::view),
+            conversation_stays: request.conversation_stays.clone(),
+            outside: draft.outside.files.clone(),
+            touches_outside: request.touches_outside,
+            other_folder: self.is_other_folder(ask),
+            missing_folder,
+            other_workspaces: self.other_workspaces_of(request),
+            head_moved: self.head_moved_of(request)?,
+            running: Vec::new(),
+            unknown: request.remarks.unknown.clone(),
+        })
+    }
+
+    /// Other workspaces that what is asked for is about as well, and that stay as they are.
+    pub(crate) fn other_workspaces_of(&self, request: &Request) -> Vec<PathBuf> {
+        match request.aim.target() {
+            Some(target) => self.other_workspaces(target),
+            None => request.remarks.elsewhere.clone(),
+        }
+    }
+
+    /// Whether the repository is elsewhere than at the target, and stays there.
+    pub(crate) fn head_moved_of(&self, request: &Request) -> Result<Option<HeadMoved>, StoreError> {
+        match request.aim.target() {
+            Some(target) if request.git.is_none() => self.head_moved(target),
+            _ => Ok(None),
+        }
+    }
+
+    /// What the target did not capture within the scope, and what is kept for not being known now.
+    pub(crate) fn skipped_by(&self, plan: &plan::Plan, request: &Request) -> Result<Vec<SkippedView>, OperationError> {
+        let mut skipped = plan.kept.clone();
+        // What an operation that is taken back did not touch was said when it was done.
+        if let (OperationKind::Rewind { .. }, Some(target)) = (&request.kind, request.aim.target()) {
+            match diff::skipped(&self.store, &target.checkpoint.root.tree) {
+                // What is damaged is named by itself.
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => {}
+                found => skipped.extend(found?),
+            }
+        }
+        skipped.retain(|(path, _)| path.is_in_scope(&request.paths));
+        skipped.sort();
+        skipped.dedup_by(|a, b| a.0 == b.0);
+        Ok(skipped.iter().map(Into::into).collect())
+    }
+}
+
+/// What a plan must leave as it is, for people.
+pub(crate) fn not_done<'a>(undone: impl Iterator<Item = &'a Undone>) -> Vec<SkippedView> {
+    let mut all: Vec<&Undone> = undone.collect();
+    all.sort_by_key(|one| (&one.path, one.reason, one.known.is_none()));
+    all.dedup_by(|a, b| a.path == b.path);
+    let view = |one: &Undone| match one.reason {
+        SkipReason::GitFolder => SkippedView::git_of(&one.path),
+        reason => {
+            let was_captured = reason.is_by_rule() && one.known.is_some();
+            SkippedView { path: (&one.path).into(), reason, was_captured }
+        }
+    };
+    all.into_iter().map(view).collect()
+}
+
+/// The paths of one kind of change that are worth a line.
+pub(crate) fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
+    changes.iter().filter(|c| !c.implied && c.kind() == kind).map(|c| (&c.path).into()).collect()
+}
+
+/// Of what others changed, what a plan changes.
+pub(crate) fn touched(remarks: &Remarks, draft: &Draft, changes: &[Change]) -> Vec<ChangedFile> {
+    let paths: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
+    let is_touched = |file: &&ChangedFile| file.path.exact().is_some_and(|path| paths.contains(&path));
+    let outside: HashSet<&WorkspacePath> = draft.outside.steps.iter().map(|step| &step.path).collect();
+    let elsewhere = remarks.others_outside.iter().filter(|(path, _)| outside.contains(path)).map(|(_, file)| file);
+    remarks.others.iter().filter(is_touched).chain(elsewhere).cloned().collect()
+}
