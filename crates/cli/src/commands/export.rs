@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use piton_engine::view::Exported;
-use piton_engine::{ExportOptions, ExportWhat};
+use piton_engine::{ExportOptions, ExportWhat, IntoTarget};
 use piton_wording::escape::{escape, escape_path, escape_view};
 use piton_wording::{Code, Failure, Style, call, flag, text, words};
 
@@ -72,7 +72,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let workspace = surroundings.open(console)?;
     let what = match (&args.target, &args.session) {
         (_, Some(session)) => ExportWhat::Session(session.clone()),
-        (Some(target), None) => ExportWhat::Checkpoint(target.clone()),
+        (Some(target), None) => ExportWhat::Checkpoint(target.into_target()?),
         (None, None) => return Err(Failure::user(Code::Arguments, "an export needs a checkpoint or a session")),
     };
     let include = args.include.iter().map(|path| resolve(workspace.path(), &surroundings.here, path));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use piton_engine::model::OperationVerb;
 use piton_engine::view::OperationOutcome;
-use piton_engine::{Choice, OperationError, RedoOptions, UndoOptions, Which, Whose, Workspace};
+use piton_engine::{Choice, IntoTarget, OperationError, RedoOptions, UndoOptions, Which, Whose, Workspace};
 use piton_wording::outcome::{nothing, way_back};
 use piton_wording::owners::Names;
 use piton_wording::{Call, Code, Failure, call, text, without};
@@ -101,14 +101,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         ]));
     }
     let between = args.between.as_deref().and_then(|two| match two {
-        [from, to] => Some((from.clone(), to.clone())),
+        [from, to] => Some(from.into_target().and_then(|from| Ok((from, to.into_target()?)))),
         _ => None,
     });
     let choice = Choice {
         what,
         paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
         since: args.since.as_deref().map(|typed| log::since(typed, console.look.now.at)).transpose()?,
-        between,
+        between: between.transpose()?,
         session: of.or_else(|| args.session.clone()),
         whose: args.owner.map(|whom| match whom {
             Whom::You => Whose::You,

@@ -14,7 +14,8 @@ use piton_host::clock;
 use piton_host::git::{ExportRepository, GitError, GitId, PlaceError};
 use piton_model::diff::TreeSource;
 use piton_model::short::one_line;
-use piton_model::{Cause, Entry, ObjectId, OperationId, WorkspacePath};
+use piton_model::target::TurnPlace;
+use piton_model::{Cause, Entry, ObjectId, OperationId, Target, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, SessionRow, StoreError, TurnRow};
 
 use crate::capture::ignored::Private;
@@ -41,8 +42,8 @@ pub struct ExportOptions {
 /// What can be exported.
 #[derive(Clone, Debug)]
 pub enum ExportWhat {
-    /// One checkpoint, given a target.
-    Checkpoint(String),
+    /// One checkpoint.
+    Checkpoint(Target),
     /// Every turn of a session, given the beginning of its id or its name.
     Session(String),
 }
@@ -203,8 +204,8 @@ impl History {
         Ok(private)
     }
 
-    fn commit_of_checkpoint(&self, target: &str) -> Result<Planned, ExportError> {
-        let row = self.resolve(target)?;
+    fn commit_of_checkpoint(&self, target: &Target) -> Result<Planned, ExportError> {
+        let row = self.checkpoint_at(target)?;
         let checkpoint = &row.checkpoint;
         // What an automatic one is described by comes after it: it is the state before that.
         let described = checkpoint.description.as_ref().map(|text| match checkpoint.cause {
@@ -240,8 +241,9 @@ impl History {
         let mut last_seq = planned[0].row.seq;
         for turn in self.store.turns(&id)? {
             let number = turn.turn.number;
-            let before = self.at_place(&format!("{id}:t{number}"))?;
-            let Some(end) = self.at_place(&format!("{id}:t{number}.end"))? else {
+            let at = |place| Target::turn(id.as_str(), number, place);
+            let before = self.at_place(&at(TurnPlace::Before))?;
+            let Some(end) = self.at_place(&at(TurnPlace::End))? else {
                 without.push(number);
                 continue;
             };
@@ -265,8 +267,8 @@ impl History {
         Ok((planned, without))
     }
 
-    fn at_place(&self, target: &str) -> Result<Option<CheckpointRow>, ExportError> {
-        match self.resolve(target) {
+    fn at_place(&self, target: &Target) -> Result<Option<CheckpointRow>, ExportError> {
+        match self.checkpoint_at(target) {
             Ok(row) => Ok(Some(row)),
             Err(TargetError::Gap { .. }) => Ok(None),
             Err(error) => Err(error.into()),

@@ -429,11 +429,8 @@ impl History {
     }
 
     /// The place of a target in the order; of now, after everything.
-    fn seq_of(&self, target: &str) -> Result<u64, TargetError> {
-        match target.parse::<Target>()? {
-            Target::Now => Ok(u64::MAX),
-            _ => Ok(self.resolve(target)?.seq),
-        }
+    fn seq_of(&self, target: &Target) -> Result<u64, TargetError> {
+        if *target == Target::NOW { Ok(u64::MAX) } else { Ok(self.checkpoint_at(target)?.seq) }
     }
 
     /// The last turn of a conversation, after a given one, whose changes of files outside the workspace still stand there.

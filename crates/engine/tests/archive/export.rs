@@ -15,7 +15,7 @@ fn options(what: ExportWhat, reference: &str) -> ExportOptions {
 }
 
 fn of(target: &str, reference: &str) -> ExportOptions {
-    options(ExportWhat::Checkpoint(target.into()), reference)
+    options(ExportWhat::Checkpoint(target.parse().unwrap()), reference)
 }
 
 #[track_caller]
@@ -413,7 +413,7 @@ fn what_git_did_not_track_at_a_checkpoint_stays_out_whatever_it_tracks_later() {
             }
             w.write("c", "c");
         });
-        for what in [ExportWhat::Session("s".into()), ExportWhat::Checkpoint("t1".into())] {
+        for what in [ExportWhat::Session("s".into()), ExportWhat::Checkpoint("t1".parse().unwrap())] {
             let exported = export(&world, &ExportOptions { force: true, ..options(what, "x") });
             assert_eq!(names(&exported.ignored), [".env"], "{way}");
             for one in &exported.commits {

@@ -118,7 +118,7 @@ fn numbers_lasts_steps_paths_owners_and_all_choose_their_changes() {
     world.open().undo_now(&of(Choice { whose: Some(Whose::You), ..Choice::default() })).unwrap();
     assert!(!world.path("mine").exists() && world.read("b") == "bb\n");
     back(&world);
-    let between = Some(("t2".to_owned(), "t3".to_owned()));
+    let between = Some(("t2".parse().unwrap(), "t3".parse().unwrap()));
     world.open().undo_now(&of(Choice { between, ..Choice::default() })).unwrap();
     assert!(!world.read("a").contains("ten") && world.read("a").contains("two"));
     back(&world);

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use piton_engine::model::Target;
+use piton_engine::model::When;
 use piton_engine::view::{PathView, PrivatePaths, SessionExported};
 use piton_engine::{ArchiveError, ExportSessionError, TargetError, Workspace};
 use piton_wording::escape::{escape, escape_path, escape_view};
@@ -40,7 +40,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let workspace = surroundings.open(console)?;
     let session = match workspace.session_meant(Some(wanted), wanted) {
         Ok(row) => row.session,
-        Err(TargetError::UnknownSession { .. }) if matches!(wanted.parse(), Ok(Target::Turn { .. })) => {
+        Err(TargetError::UnknownSession { .. }) if matches!(wanted.parse(), Ok(When::Turn { .. })) => {
             return Err(Failure::user(
                 Code::UnknownSession,
                 format!("`{wanted}` is no session, and an archive is of a whole one"),
