@@ -173,7 +173,10 @@ pub fn remarks(
     }
     let heading = note("came back, though you or another session may have deleted it:");
     say_owned(out, heading, &outcome.unsure_back, shown, |file| doubt::of_file(file, names, &room.now));
-    say_owned(out, note("carried over:"), &outcome.carried, shown, |file| whose(file, names));
+    // Where nothing was done for conflicts, nothing was carried anywhere.
+    if outcome.operation.is_some() || outcome.already {
+        say_owned(out, note("carried over:"), &outcome.carried, shown, |file| whose(file, names));
+    }
     say_outside(out, &outcome.outside, outcome.touched_outside, way_outside(outcome));
     if outcome.operation.is_some() && !outcome.commands.is_empty() {
         let ran = plural(outcome.commands.len() as u64, "command");

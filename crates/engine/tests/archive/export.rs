@@ -602,24 +602,36 @@ fn what_a_rule_of_an_earlier_checkpoint_ignored_stays_out() {
 #[test]
 fn what_a_secret_was_made_from_and_what_git_has_is_none() {
     let world = repository();
-    world.write(".gitignore", ".env\n*.sample\n").write("tracked.example", "A=\nB=\n").write("old.sample", "kept\n");
+    world
+        .write(".gitignore", ".env\n*.sample\n")
+        .write("tracked.example", "A=none\nB=none\n")
+        .write("old.sample", "kept\n");
     git(&world.ws(), &["add", "-f", ".gitignore", "tracked.example", "old.sample"]);
     git(&world.ws(), &["commit", "-q", "-m", "second"]);
-    world.write("sub/.env", "A=\nB=\n").write("empty/.env", "");
+    world.write("sub/.env", "A=none\nB=none\n").write("empty/.env", "");
     let agent = Agent(&world, "s");
     agent.turn("an example", "Bash", |w| {
-        w.write("new.example", "C=\nD=\n").write("empty.txt", "");
+        w.write("new.example", "C=none\nD=none\n").write("empty.txt", "");
     });
     agent.turn("use it", "Bash", |w| {
-        w.write(".env", "C=\nD=\n").write("moved.txt", "kept\n").remove("old.sample");
+        w.write(".env", "C=none\nD=none\n").write("moved.txt", "kept\n").remove("old.sample");
     });
+    // What is equal by chance, and what is something else again.
+    world.write("count", "1\n").write("b.txt", "A=1\nB=2\nC=3\n").write("sub/.env", "1\n");
+    agent.turn("write over it", "Bash", |w| {
+        w.write("b.txt", "C=none\nD=none\n").write("a.txt", "C=none\nD=none\n");
+    });
+    world.write("a.txt", "of its own\nand more\n").write("b.txt", "A=1\nB=2\nC=3\n");
     agent.turn("edit the example", "Bash", |w| {
-        w.write("tracked.example", "A=\nB=\nE=\n").write("new.example", "C=\nD=\nE=\n");
+        w.write("tracked.example", "A=none\nB=none\nE=\n").write("new.example", "C=none\nD=none\nE=\n");
     });
-    let exported = export(&world, &options(ExportWhat::Session("s".into()), "x"));
+    let exported = export(&world, &options(ExportWhat::Session("s".into()), "all"));
+    // The session has a commit in which they hold what `.env` holds.
+    assert_eq!(copies(&exported), [("a.txt", ".env"), ("b.txt", ".env")]);
+    let exported = export(&world, &of("t4.end", "x"));
     assert_eq!(copies(&exported), []);
     let files = files_of(&world, &exported.commit);
-    for path in ["tracked.example", "new.example", "moved.txt", "empty.txt"] {
+    for path in ["tracked.example", "new.example", "moved.txt", "empty.txt", "a.txt", "b.txt", "count"] {
         assert!(files.contains(&path.to_owned()), "{path}: {files:?}");
     }
 }

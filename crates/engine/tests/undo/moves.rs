@@ -541,3 +541,17 @@ fn a_file_that_moves_back_is_not_called_deleted_unseen() {
     assert!(world.has("a") && !world.has("b"));
     assert_eq!(outcome.deleted_new.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), ["new"]);
 }
+
+/// The edit is nowhere but in the file at its new place.
+#[test]
+fn the_preview_of_a_move_shows_an_edit_that_nobody_has_captured() {
+    let world = World::new();
+    world.write("f", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("move", "mv f g", |w| done(w.rename("f", "g")));
+    world.write("g", lines(&[(5, "mine")]));
+    let workspace = world.open();
+    let plan = workspace.plan_undo(&undo_of("t1")).unwrap();
+    let diff = workspace.plan_diff(&plan, 3).unwrap();
+    assert!(!diff.files.is_empty() && diff.files.iter().all(|file| !file.unavailable), "{diff:?}");
+}

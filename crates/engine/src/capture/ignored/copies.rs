@@ -1,7 +1,8 @@
 //! Follows what a private file held to other paths: a secret is as secret in `env.production` as it was in `.env`.
 //!
 //! All checkpoints of the store are passed once, in order. A file holds a copy if it has a content that a private path had
-//! before, or if it is new and more like one than not; from then on everything it holds counts, until it is what it was before.
+//! before, or if it is new and more like one than not. From then on everything that a new file holds counts; of one that was there
+//! before, what is more like the copy than not.
 //! What git has anyway at that path is no secret, and neither is a file that was there first and that the private one was made
 //! from, such as `.env.example`.
 
@@ -18,6 +19,9 @@ use crate::workspace::History;
 /// With more files than this, those that are new are compared with the private ones only as a whole: each has to be read.
 const MOST_COMPARED: usize = 50;
 
+/// Smaller contents, in bytes, are equal by chance: `{}`, a version, a count.
+const SMALLEST: u64 = 8;
+
 /// Larger files are compared as a whole.
 const LARGEST: u64 = 1 << 20;
 
@@ -29,6 +33,16 @@ struct Secret {
     after: ObjectId,
 }
 
+/// A path with a copy.
+struct Holding {
+    /// The path that it is a copy of.
+    of: WorkspacePath,
+    /// Whether the file was there before.
+    is_older: bool,
+    /// What it holds.
+    last: ObjectId,
+}
+
 struct Trace<'t> {
     workspace: &'t History,
     is_private: &'t mut dyn FnMut(&WorkspacePath) -> bool,
@@ -36,8 +50,8 @@ struct Trace<'t> {
     secrets: HashMap<ObjectId, Secret>,
     /// What each private path held last, with its size.
     latest: BTreeMap<WorkspacePath, (ObjectId, u64)>,
-    /// Paths that hold a copy: of which path, and what they held before.
-    holding: HashMap<WorkspacePath, (WorkspacePath, Option<ObjectId>)>,
+    /// Paths that hold a copy.
+    holding: HashMap<WorkspacePath, Holding>,
     /// Every content that a path had while it held a copy.
     copies: HashMap<(WorkspacePath, ObjectId), WorkspacePath>,
 }
@@ -121,14 +135,14 @@ impl Trace<'_> {
                 self.holding.remove(path);
                 continue;
             };
-            if let Some((of, was)) = self.holding.get(path) {
-                if *was == Some(blob) || self.git.has(self.workspace, path, &blob)? {
-                    self.holding.remove(path);
-                } else {
-                    let of = of.clone();
+            if let Some(holding) = self.holding.get(path) {
+                let stays = !holding.is_older || self.is_alike(&holding.last, &blob, size)?;
+                let of = holding.of.clone();
+                if stays && !self.git.has(self.workspace, path, &blob)? {
                     self.note(path, (blob, size), of, (before, after));
+                    continue;
                 }
-                continue;
+                self.holding.remove(path);
             }
             if (self.is_private)(path) || self.git.has(self.workspace, path, &blob)? {
                 continue;
@@ -140,8 +154,8 @@ impl Trace<'_> {
                 None => None,
             };
             if let Some(of) = of {
-                let was = content(change.before.as_ref()).map(|(blob, _)| blob);
-                self.holding.insert(path.clone(), (of.clone(), was));
+                let is_older = content(change.before.as_ref()).is_some();
+                self.holding.insert(path.clone(), Holding { of: of.clone(), is_older, last: blob });
                 self.note(path, (blob, size), of, (before, after));
             }
         }
@@ -158,6 +172,9 @@ impl Trace<'_> {
     ) {
         self.secrets.entry(blob).or_insert_with(|| Secret { path: of.clone(), before, after });
         self.latest.insert(path.clone(), (blob, size));
+        if let Some(holding) = self.holding.get_mut(path) {
+            holding.last = blob;
+        }
         self.copies.insert((path.clone(), blob), of);
     }
 
@@ -176,11 +193,20 @@ impl Trace<'_> {
             };
             let Ok(other) = self.workspace.store.blob(other) else { continue };
             if moves::are_alike(&other, content) {
-                let of = self.holding.get(path).map_or(path, |(of, _)| of);
+                let of = self.holding.get(path).map_or(path, |holding| &holding.of);
                 return Ok(Some(of.clone()));
             }
         }
         Ok(None)
+    }
+
+    /// Whether a content is more like an earlier one than not.
+    fn is_alike(&self, was: &ObjectId, is: &ObjectId, size: u64) -> Result<bool, StoreError> {
+        if size > LARGEST {
+            return Ok(was == is);
+        }
+        let is = self.workspace.store.blob(is)?;
+        Ok(self.workspace.store.blob(was).is_ok_and(|was| moves::are_alike(&was, &is)))
     }
 
     /// Whether a file had a content before a private path got it, and kept it: the private one was made from it.
@@ -196,10 +222,10 @@ impl Trace<'_> {
     }
 }
 
-/// What a file holds, with its size, unless it is empty: that proves nothing.
+/// What a file holds, with its size, unless that is too little to prove anything.
 fn content(entry: Option<&Entry>) -> Option<(ObjectId, u64)> {
     match entry {
-        Some(Entry::File { blob, size, .. }) if *size > 0 => Some((*blob, *size)),
+        Some(Entry::File { blob, size, .. }) if *size >= SMALLEST => Some((*blob, *size)),
         _ => None,
     }
 }
