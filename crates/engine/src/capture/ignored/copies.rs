@@ -81,8 +81,12 @@ impl History {
                 continue;
             }
             match trace.pass(before, one.tree) {
-                // What is damaged can be in no export either.
-                Ok(()) | Err(StoreError::Missing(_) | StoreError::Damaged(_)) => {}
+                Ok(()) => {}
+                // The next one is compared with the last that can be read.
+                Err(StoreError::Missing(_) | StoreError::Damaged(_)) => match before {
+                    Some(tree) => drop(last.insert(one.line, tree)),
+                    None => drop(last.remove(&one.line)),
+                },
                 Err(error) => return Err(error),
             }
         }
@@ -189,7 +193,12 @@ impl Trace<'_> {
             }
             let content = match &content {
                 Some(content) => content,
-                None => content.insert(self.workspace.store.blob(blob)?),
+                // What is damaged can be in no commit.
+                None => match self.workspace.store.blob(blob) {
+                    Ok(read) => content.insert(read),
+                    Err(StoreError::Missing(_) | StoreError::Damaged(_)) => return Ok(None),
+                    Err(error) => return Err(error),
+                },
             };
             let Ok(other) = self.workspace.store.blob(other) else { continue };
             if moves::are_alike(&other, content) {
@@ -205,8 +214,13 @@ impl Trace<'_> {
         if size > LARGEST {
             return Ok(was == is);
         }
-        let is = self.workspace.store.blob(is)?;
-        Ok(self.workspace.store.blob(was).is_ok_and(|was| moves::are_alike(&was, &is)))
+        let alike = |is: &[u8]| self.workspace.store.blob(was).is_ok_and(|was| moves::are_alike(&was, is));
+        match self.workspace.store.blob(is) {
+            Ok(is) => Ok(alike(&is)),
+            // What is damaged can be in no commit.
+            Err(StoreError::Missing(_) | StoreError::Damaged(_)) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether a file had a content before a private path got it, and kept it: the private one was made from it.
