@@ -1,7 +1,7 @@
 //! Checkpoints as commits, so that git's own tools can look at them.
 //!
 //! One commit for a checkpoint, or one for each turn of a session, each after the other, with the user's own edits between
-//! turns as commits of their own. The same checkpoints always become the same commits. Written under a name of piton's
+//! turns as commits of their own. The same checkpoints with the same files left out always become the same commits. Written under a name of piton's
 //! first, read back and compared with ids that are reckoned here, and only then the user's reference is set. Never touches
 //! HEAD, an index or a working tree.
 
@@ -183,6 +183,7 @@ impl History {
             ignored: private.ignored.iter().map(Into::into).collect(),
             filtered: private.filtered.iter().map(Into::into).collect(),
             unwatched: private.unwatched.iter().map(Into::into).collect(),
+            copies: private.copies.iter().map(Into::into).collect(),
             empty_folders: left_out.empty,
             other_modes: left_out.modes,
             skipped_count,
@@ -190,16 +191,15 @@ impl History {
         })
     }
 
-    /// What is ignored, filtered or hidden from git, and not asked for. It stays out of every commit, whichever of them has the rule.
+    /// What is ignored, filtered or hidden from git, or a copy of such a file, and not asked for. It stays out of every commit,
+    /// whichever of them has the rule.
     fn staying_out(&self, planned: &[Planned], include: &[WorkspacePath]) -> Result<Private, ExportError> {
         let mut private = self.private_in(planned.iter().map(|one| &one.row.checkpoint))?;
         for wanted in include {
             if !private.all().any(|path| path.is_within(wanted)) {
                 return Err(ExportError::NotIgnored(wanted.clone()));
             }
-            for paths in [&mut private.ignored, &mut private.filtered, &mut private.unwatched] {
-                paths.retain(|path| !path.is_within(wanted));
-            }
+            private.allow(wanted);
         }
         Ok(private)
     }

@@ -68,6 +68,8 @@ impl History {
         seen: &FolderNow<'_>,
     ) -> Result<Chosen, OperationError> {
         let whose = choice.whose.unwrap_or(Whose::Agent);
+        let since_prompt = self.since_last_prompt(choice)?;
+        let choice = since_prompt.as_ref().unwrap_or(choice);
         let session = match (whose, &choice.session, &choice.what) {
             (Whose::You, _, Some(Which::Numbers(numbers))) => {
                 return Err(ChosenError::YoursHaveNoNumbers(numbers.clone()).into());

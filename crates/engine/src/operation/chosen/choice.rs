@@ -8,7 +8,8 @@ use std::path::PathBuf;
 /// Which changes to take back. Everything that is given must hold.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Which of the session's; the last turn's where nothing is given at all, else all.
+    /// Which of the session's. Where nothing is given at all: the last turn's, or of the user's own those since the last prompt;
+    /// else all.
     pub what: Option<Which>,
     /// Only of these paths and what is beneath them.
     pub paths: Vec<WorkspacePath>,
