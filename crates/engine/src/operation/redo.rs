@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use piton_model::diff;
 use piton_model::git::GitMove;
-use piton_model::inverse::{Inverse, Link};
+use piton_model::inverse::{Altered, Inverse, Link};
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::trail::{Begin, Taken};
 use piton_model::{
@@ -266,7 +266,9 @@ impl History {
         let mut steps = self.store.steps_since(before.seq)?;
         steps.retain(|row| is_step(&row.step.at));
         carried.reverse();
-        let (inverse, lost) = self.carried_of(&carried, &[], before, &[], seen)?;
+        // Where no line is left, what goes is what the operations had brought, and nobody wrote that where it is now.
+        let looks_back = !lefts.is_empty();
+        let (inverse, lost) = self.carried_of(&carried, &[], before, (&[], looks_back), seen)?;
         let named = self.not_as_in(before, lost.clone(), seen);
         refuse_lost(&named, settle)?;
         carried.retain(|change| !lost.iter().any(|lost| change.path.is_within(lost)));
@@ -292,6 +294,14 @@ impl History {
         let mut taken = Vec::new();
         let at = self.store.operation_row(&operation.id)?.map_or(0, |row| row.seq);
         let all = diff::root_changes(&self.store, Some(&before.checkpoint.root), Some(&operation.result))?;
+        // Lines that it took from one file to another stay in that one where the first stays without them.
+        changes.altered(all.iter().map(|change| Altered {
+            path: change.path.clone(),
+            was: change.before.clone(),
+            is: change.after.clone(),
+            is_taken: true,
+            is_others: true,
+        }));
         for change in all.into_iter().filter(|change| change.path.is_in_scope(only)) {
             if change.after.is_none() {
                 self.note_folders(&self.store, &mut changes, before.checkpoint.root, &change.path)?;

@@ -220,7 +220,7 @@ impl History {
             // What was taken back since, and is nothing that goes back, stays taken back.
             let mut undone = self.undone_since(target, &paths)?;
             undone.retain(|(change, _)| is_kept(&change));
-            let (inverse, lost) = self.carried_of(&carried, &undone, target, &paths, seen)?;
+            let (inverse, lost) = self.carried_of(&carried, &undone, target, (&paths, true), seen)?;
             // Where nothing differs, nobody need know what of it would be carried over.
             let named = self.not_as_in(target, lost.clone(), seen);
             refuse_lost(&named, &options.settle)?;

@@ -84,31 +84,32 @@ impl History {
         seen: &FolderNow<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let changes: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
-        self.links_of(&changes, &[], seen, (Begin::Now, begins), Vec::new())
+        self.links_of(&changes, (&[], true), seen, (Begin::Now, begins), Vec::new())
     }
 
     /// Some changes, given oldest first, as they were made, to be carried over to an earlier moment: for each what was there
     /// before and what it left. `undone` are changes from before that moment which were taken back after it, each with when.
-    /// With the paths, of those that are asked for, where nobody knows what to carry over.
+    /// With the paths, of those that are asked for, where nobody knows what to carry over. Who looks back keeps lines too that
+    /// were carried before that moment.
     pub(crate) fn carried_of(
         &self,
         changes: &[OwnedChange],
         undone: &[(OwnedChange, SeqNumber)],
         then: &CheckpointRow,
-        paths: &[WorkspacePath],
+        (paths, looks_back): (&[WorkspacePath], bool),
         seen: &FolderNow<'_>,
     ) -> Result<(Inverse, Vec<WorkspacePath>), OperationError> {
         let mut acts: Vec<Act<'_>> = changes.iter().map(Act::made).collect();
         acts.extend(undone.iter().map(|(change, at)| Act { change, at: *at, is_undoing: true }));
         acts.sort_by_key(|act| act.at);
         let unknown = self.unknown_since(then, paths, seen)?;
-        self.links_of(&acts, paths, seen, (Begin::Then(then.seq), None), unknown)
+        self.links_of(&acts, (paths, looks_back), seen, (Begin::Then(then.seq), None), unknown)
     }
 
     fn links_of(
         &self,
         acts: &[Act<'_>],
-        scope: &[WorkspacePath],
+        (scope, looks_back): (&[WorkspacePath], bool),
         seen: &FolderNow<'_>,
         (begin, begins): (Begin, Option<SeqNumber>),
         mut lost: Vec<WorkspacePath>,
@@ -173,7 +174,7 @@ impl History {
         }
         // With an older or newer change of the same file alone, it would be neither as before nor as after.
         taken.retain(|one| !lost.iter().any(|lost| one.path.is_within(lost)));
-        self.add_followed(&mut inverse, taken, (scope, true), (begin, begins), seen)?;
+        self.add_followed(&mut inverse, taken, (scope, looks_back), (begin, begins), seen)?;
         let mut more = Vec::new();
         inverse.retain_trails(|trail| {
             let paths = trail.paths();

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod accept;
+mod after_operations;
 mod carried_lines;
 mod moves;
 mod redo_to;
