@@ -7,6 +7,7 @@ pub(crate) mod begin;
 pub(crate) mod branch;
 pub(crate) mod checkout;
 pub(crate) mod chosen;
+pub(crate) mod decided;
 pub(crate) mod draft;
 pub(crate) mod end;
 pub(crate) mod error;

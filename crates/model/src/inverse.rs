@@ -22,12 +22,12 @@ use follow::{Stays, home};
 pub use shifted::lines_lost;
 
 use crate::content::{Clash, Decision, Labels};
-use crate::diff::TreeSource;
+use crate::diff::{TreeSource, lookup};
 use crate::edit::NewTrees;
 use crate::id::ObjectId;
 use crate::moves::Move;
 use crate::path::WorkspacePath;
-use crate::plan::RootState;
+use crate::plan::{Layered, RootState};
 use crate::trail::{Sorted, Trail};
 use crate::tree::{Entry, SkipReason};
 
@@ -239,8 +239,10 @@ impl Conflict {
 
     /// Whether all affected paths stay as they are now: undecided, or decided that way for a conflict about a path.
     pub fn stays(&self, decision: Option<Decision>) -> bool {
-        let is_of_place =
-            matches!(self.why, Why::NoRoom | Why::Moved | Why::Lines | Why::Tied | Why::Replaced | Why::Holds);
+        let is_of_place = matches!(
+            self.why,
+            Why::NoRoom | Why::Moved | Why::Lines | Why::Tied | Why::Replaced | Why::Holds | Why::Decided
+        );
         !self.decided || (is_of_place && decision == Some(Decision::Ours))
     }
 
@@ -281,6 +283,8 @@ pub enum Why {
     Skipped,
     /// It is not a folder, and only paths in the folder that used to be there are requested.
     InTheWay,
+    /// It would lose lines that a decision about an earlier conflict brought back.
+    Decided,
     /// It is only affected as the other end of a requested move, and others have edited it since.
     Along,
 }
@@ -307,6 +311,7 @@ impl Why {
             Self::Tied => "left alone with a file in conflict, which holds lines of it",
             Self::Holds => "holds files that others put there",
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
+            Self::Decided => "would lose lines that your decision about an earlier conflict brought back",
             Self::Along => "goes along with what is asked for, and holds edits of others since",
             Self::InTheWay => "is no folder now, and what is asked for was in a folder there",
         }
@@ -353,7 +358,24 @@ pub fn draft_carried<S: TreeSource, C: Contents<Error = S::Error>>(
             conflict.others.push(one.to.clone());
         }
     }
+    drafted.moves = moves_from_now(source, &drafted, carried)?;
     Ok(drafted)
+}
+
+/// The moves of a draft that begins at an earlier moment, as they are from the current state: files that were moved since return.
+fn moves_from_now<S: TreeSource>(source: &S, drafted: &Drafted, carried: &Inverse) -> Result<Vec<Move>, S::Error> {
+    let layered = Layered { over: &drafted.new_trees, under: source };
+    let mut moves: Vec<Move> = Vec::new();
+    for one in &carried.since {
+        let end = drafted.moves.iter().find(|other| other.from == one.from).map_or(&one.from, |other| &other.to);
+        let is_file = matches!(lookup(&layered, &drafted.root.tree, end)?, Some(Entry::File { .. }));
+        if *end != one.to && is_file {
+            moves.push(Move { from: one.to.clone(), to: end.clone() });
+        }
+    }
+    let stood = |one: &&Move| !carried.since.iter().any(|other| other.from == one.from);
+    moves.extend(drafted.moves.iter().filter(stood).cloned());
+    Ok(moves)
 }
 
 fn draft_with<S: TreeSource, C: Contents<Error = S::Error>>(

@@ -18,6 +18,7 @@ use piton_model::{Entry, ObjectId, OperationKind, SkipReason, WorkspaceId, Works
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::sound::folder_at;
+use crate::operation::decided::decided_lost;
 use crate::operation::error::{OperationError, are_damaged};
 use crate::operation::except::Excepted;
 use crate::operation::left_out::is_missed;
@@ -283,6 +284,8 @@ impl History {
                 }
                 drafted.new_trees.extend(new);
                 drafted.conflicts.extend(request.remarks.held_along.iter().cloned());
+                let decided = &request.remarks.decided;
+                drafted.conflicts.extend(decided_lost(trees, &contents, now, &drafted, decided, decision)?);
                 excepted = self.take_out(request, trees, &contents, now, &mut drafted)?;
                 let is_reached = |path: &WorkspacePath| path.is_in_scope(&request.paths);
                 self.leave_what_stays(

@@ -2,6 +2,7 @@
 
 use crate::operation::branch::{BranchAsked, ConversationPlan};
 use crate::operation::checkout::CheckoutAsked;
+use crate::operation::decided::Decided;
 use crate::operation::draft::Draft;
 use crate::operation::git_restore::GitPlan;
 use crate::operation::left_out::Hidden;
@@ -179,6 +180,8 @@ pub(crate) struct Remarks {
     pub between: Vec<WorkspacePath>,
     /// Of that, what holds edits of others: it stays, with all that it goes along with.
     pub held_along: Vec<Conflict>,
+    /// What was decided in conflicts since the target, and stays so.
+    pub decided: Vec<Decided>,
     pub unsure: Vec<ChangedFile>,
     /// Deletions that may be somebody else's and are taken back all the same.
     pub unsure_back: Vec<ChangedFile>,

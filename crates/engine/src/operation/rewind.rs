@@ -229,6 +229,7 @@ impl History {
             let is_lost = |change: &OwnedChange| lost.iter().any(|lost| change.path.is_within(lost));
             carried.retain(|change| !is_lost(change));
             undone.retain(|(change, _)| !is_lost(change));
+            remarks.decided = self.decided_in(&undone, seen)?;
             remarks.stuck.extend(named.into_iter().map(|path| (path, SkipReason::Damaged)));
             kept = Some(by_checkpoint(&carried));
             let undone: Vec<_> = undone.into_iter().map(|(change, _)| change).collect();

@@ -1,9 +1,10 @@
 //! What an operation does after others: what was decided before stays decided, and what was brought may go again.
 
+use piton_engine::model::content::Decision;
 use piton_engine::model::inverse::Why;
 use piton_engine::model::{Except, WorkspacePath};
-use piton_engine::{OperationError, RedoOptions, Settle};
-use piton_testkit::{Agent, World};
+use piton_engine::{Carry, OperationError, RedoOptions, RewindOptions, Settle};
+use piton_testkit::{Agent, World, undo_of};
 
 fn numbered(name: &str, range: std::ops::Range<usize>) -> String {
     range.map(|n| format!("{name} {n} that stood here first\n")).collect()
@@ -11,6 +12,41 @@ fn numbered(name: &str, range: std::ops::Range<usize>) -> String {
 
 fn path(path: &str) -> WorkspacePath {
     WorkspacePath::new(path).unwrap()
+}
+
+/// A decision brought a line back that another agent had deleted. A rewind of that agent's later work carries the undo over, and
+/// merging it anew would lose the line without a word.
+#[test]
+fn a_rewind_does_not_silently_go_back_on_what_was_decided_in_a_conflict() {
+    let world = World::new();
+    world.write("f", numbered("f", 0..10));
+    let (one, two) = (Agent::new(&world, "one"), Agent::new(&world, "two"));
+    one.edits("add", &["f"], |world| {
+        world.write("f", numbered("f", 0..4) + "added by one\n" + &numbered("f", 4..10));
+    });
+    two.edits("replace line 4", &["f"], |world| {
+        world.write("f", numbered("f", 0..4) + "added by one\nwritten by two\n" + &numbered("f", 5..10));
+    });
+    two.edits("cut", &["f"], |world| {
+        world.write("f", numbered("f", 0..1) + "written by two\n" + &numbered("f", 5..10));
+    });
+    let session = Some(one.id().to_string());
+    let mut undo = undo_of("t1");
+    undo.choice.session = session;
+    undo.settle = Settle { conflicts: Some(Decision::Theirs), ..Settle::default() };
+    world.open().undo_now(&undo).unwrap();
+    assert_eq!(world.read("f"), numbered("f", 0..10));
+
+    let here = world.snapshot();
+    let target = format!("{}:t2", two.id());
+    let mut options = RewindOptions { carry: Carry::Others, ..RewindOptions::default() };
+    let plan = world.open().plan_rewind(&target, &options).unwrap();
+    let conflicts: Vec<_> = plan.view().conflicts.iter().map(|one| (&*one.path.path, one.why)).collect();
+    assert_eq!(conflicts, [("f", Why::Decided)]);
+    assert!(matches!(world.open().rewind_now(&target, &options), Err(OperationError::Conflict(_))));
+    options.settle.partial = true;
+    world.open().rewind_now(&target, &options).unwrap();
+    world.assert_is(&here);
 }
 
 /// A rewind took a line from one file back to another. A redo that leaves the first file as it is must not take it from the other.
@@ -61,4 +97,29 @@ fn a_redo_to_an_operation_comes_to_the_same_after_it_was_taken_back() {
     let again = world.open().redo_now(&to).unwrap();
     assert!(again.conflicts.is_empty(), "{:?}", again.conflicts);
     world.assert_is(&worked);
+}
+
+/// The agent moved the user's file, and the rewind that kept the user's edit of it moved it back.
+#[test]
+fn a_rewind_names_an_edit_that_an_earlier_rewind_carried_to_another_path() {
+    let world = World::new();
+    world.write("a", numbered("a", 0..10)).write("c", numbered("c", 0..10));
+    let agent = Agent::new(&world, "s");
+    agent.prompt("move");
+    agent.step("Edit", &["a", "b"], |world| {
+        world.rename("a", "b").write("b", numbered("a", 0..10) + "written by the agent\n");
+    });
+    agent.step("Edit", &["b", "c"], |world| {
+        world.write("b", numbered("a", 0..5) + &numbered("a", 8..10) + "written by the agent\n");
+        world.write("c", numbered("c", 0..10) + &numbered("a", 5..8));
+    });
+    agent.end_turn();
+    world.write("b", numbered("a", 0..5) + &numbered("a", 8..10) + "written by the user\n");
+    let settle = Settle { conflicts: Some(Decision::Ours), ..Settle::default() };
+    let options = RewindOptions { carry: Carry::Mine, settle, ..RewindOptions::default() };
+    world.open().rewind_now("t1", &options).unwrap();
+    assert!(world.read("a").contains("written by the user"));
+    let plan = world.open().plan_rewind("t1", &RewindOptions::default()).unwrap();
+    let others: Vec<_> = plan.view().others.iter().map(|file| &*file.path.path).collect();
+    assert_eq!(others, ["a"]);
 }

@@ -13,7 +13,8 @@
 //! - a preview tells what the act does, path by path, and an act that is refused changes nothing;
 //! - every success redoes byte for byte, and done once more it comes to the same.
 //!
-//! `PITON_LINES_SECONDS=3600` runs it for an hour, `PITON_LINES_SEED=17` one session alone, `PITON_LINES_FIRST=900` from there on.
+//! `PITON_LINES_SECONDS=3600` runs it for an hour, `PITON_LINES_SEED=17` one session alone, `PITON_LINES_FIRST=900` from there
+//! on; `PITON_LINES_GO_ON=1` goes on after a fault.
 
 mod asked;
 mod play;
@@ -295,6 +296,9 @@ fn no_line_of_the_user_is_lost_and_none_of_what_is_taken_back_stays() {
             }
         }
         seed += 1;
+        if asked.is_some() && (seed - first).is_multiple_of(100) {
+            println!("{} sessions done, {} failed", seed - first, failed.len());
+        }
     }
     println!("whose lines: {} sessions", seed - first);
     assert!(failed.is_empty(), "PITON_LINES_SEED={} runs it alone, of {failed:?}", failed[0]);

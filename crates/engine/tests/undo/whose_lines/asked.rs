@@ -200,7 +200,9 @@ fn rewind(play: &mut Play<'_>, agents: &[Agent<'_>; 2], done: &AllDone) -> Optio
     let taken = (carry.has_others() && options.paths.is_empty()).then_some((n, turn, play.turns[n]));
     let may_go = done.brought(|of| of == n || !carry.has_others());
     let asked = Asked::Rewind(format!("{}:t{turn}", agents[n].id()), options);
-    Some(Question { asked, told, taken, about: BTreeSet::from([n]), may_go, back_to: None, policy })
+    // Whose work is not carried over goes back too, and comes back with a rewind of that session.
+    let about = if carry.has_others() { BTreeSet::from([n]) } else { BTreeSet::from([0, 1]) };
+    Some(Question { asked, told, taken, about, may_go, back_to: None, policy })
 }
 
 /// Takes back the last operation, any one, or several at once.
