@@ -1,23 +1,27 @@
 //! How the commands that change files go: plan, show, ask, do. Rewind, undo and redo differ only in what they plan.
 
+mod ask;
+
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use piton_engine::model::Target;
-use piton_engine::view::{Diff, OperationOutcome, PathView, PlanView, RunningView};
+use piton_engine::view::{Diff, OperationOutcome, PlanView, RunningView};
 use piton_engine::{
     Carry, OperationError, Plan, Policy, RedoOptions, Refusal, RewindOptions, Settle, UndoOptions, Workspace,
 };
 use piton_wording::lines::Lines;
 use piton_wording::owners::Names;
 use piton_wording::plan::{self, Around};
-use piton_wording::{Call, Code, Failure, call, flag, text};
+use piton_wording::{Call, Failure, call, flag, text};
 
 use serde::Serialize;
 
+pub use self::ask::someone_to_ask;
+use self::ask::{Agreed, Decision, also, decide, refused, was_interrupted, yes_or_keep, yes_or_no};
 use crate::console::{Console, Look};
 use crate::environment::say_recovered;
-use crate::inside::{Inside, only_in_terminal};
+use crate::inside::only_in_terminal;
 use crate::patch;
 use crate::progress::with_progress;
 use crate::signals::Signals;
@@ -300,133 +304,30 @@ fn go(
         }
     }
     let view = plan.view();
-    if !view.is_empty() {
-        let contents = || workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from);
-        let agreed = may_go_on(
-            console,
-            (view, diff.as_ref().filter(|_| !is_shown)),
-            refusal,
-            act,
-            way,
-            (&around, is_shown, &contents),
-        )?;
-        if let (Agreed::KeepingMine, Act::Rewind { target, options }) = (agreed, act) {
-            let options = RewindOptions { carry: Carry::Mine, ..options.clone() };
-            let act = Act::Rewind { target: target.clone(), options };
-            let way = Way { command: way.command.clone().arg("--keep-mine"), ..way.clone() };
-            return go(console, workspace, &act, &way, beside);
+    let is_in_conflict = matches!(refusal, Some(Refusal::Impossible(OperationError::Conflict(_))));
+    let shows = how == How::Ask || is_in_conflict || !view.others.is_empty();
+    if shows && !is_shown && !view.is_empty() {
+        console.say_with(|out, look| write_plan(out, look, view, &around, diff.as_ref()));
+    }
+    let contents = || workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from);
+    let agreed = match decide(how, act, view, refusal) {
+        Decision::Refuse(refusal) => return Err(refused(refusal, view, act, command).into()),
+        Decision::Do => Agreed::All,
+        Decision::Ask => yes_or_no(console, view)?,
+        Decision::AskRewind { can_keep_mine } => {
+            let has_contents = diff.is_some() && !is_shown;
+            yes_or_keep(console, view, can_keep_mine, has_contents, &contents)?
         }
+    };
+    if let (Agreed::KeepingMine, Act::Rewind { target, options }) = (agreed, act) {
+        let options = RewindOptions { carry: Carry::Mine, ..options.clone() };
+        let act = Act::Rewind { target: target.clone(), options };
+        let way = Way { command: way.command.clone().arg("--keep-mine"), ..way.clone() };
+        return go(console, workspace, &act, &way, beside);
     }
     let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
     done.map(Some).map_err(stopped)
 }
-
-/// Asks whether to take back what may be the user's own, too; the plan with all of it where they say so.
-fn also(
-    console: &mut Console,
-    workspace: &Workspace,
-    view: &PlanView,
-    options: &UndoOptions,
-) -> Result<Option<Plan>, Stopped> {
-    let mut options = options.clone();
-    options.choice.unsure = true;
-    let plan = |workspace: &Workspace| {
-        workspace.plan_undo(&options).map_err(|error| Stopped::Failed(Failure::of_operation(error, &call("undo"))))
-    };
-    loop {
-        match console.choose(&plan::also(view), &["yes", "diff", "no"]) {
-            "yes" => return plan(workspace).map(Some),
-            "diff" => {
-                let diff = workspace.plan_diff(&plan(workspace)?, CONTEXT).map_err(Failure::from)?;
-                let wanted = |path: &PathView| view.unsure.iter().any(|file| file.path == *path);
-                let files: Vec<_> = diff.files.iter().filter(|file| wanted(&file.change.path)).collect();
-                console.say_with(|out, look| files.into_iter().try_for_each(|file| patch::write(out, look, file)));
-            }
-            _ => return Ok(None),
-        }
-    }
-}
-
-/// Asks whether the turns that agents seem to be in were interrupted.
-fn was_interrupted(console: &mut Console, workspace: &Workspace, running: &[RunningView]) -> Result<bool, Failure> {
-    let names = Names::of(&workspace.sessions()?.sessions);
-    let turns: Vec<_> = running.iter().map(|one| names.target(&one.session, one.turn, None)).collect();
-    let turns = turns.join(" and ");
-    Ok(console.ask(&format!("The agent is in the middle of {turns}. Has it been interrupted?")))
-}
-
-/// What a person agreed to.
-enum Agreed {
-    /// The plan.
-    All,
-    /// The same with their own edits carried over, which is another plan.
-    KeepingMine,
-}
-
-/// Shows a plan and asks whether to go on. Nobody is asked about what would be refused.
-fn may_go_on(
-    console: &mut Console,
-    (plan, diff): (&PlanView, Option<&Diff>),
-    refusal: Option<Refusal>,
-    act: &Act,
-    way: &Way,
-    (around, is_plan_shown, contents): (&Around, bool, &dyn Fn() -> Result<Diff, Failure>),
-) -> Result<Agreed, Failure> {
-    let Way { how, command, .. } = way;
-    let is_in_conflict = matches!(refusal, Some(Refusal::Impossible(OperationError::Conflict(_))));
-    if !is_plan_shown && (*how == How::Ask || is_in_conflict || !plan.others.is_empty()) {
-        console.say_with(|out, look| write_plan(out, look, plan, around, diff));
-    }
-    match refusal {
-        Some(Refusal::Impossible(error)) => return Err(act.failed(error, command)),
-        Some(Refusal::Running { running, .. }) => return Err(act.failed(OperationError::Running(running), command)),
-        Some(Refusal::Others(_)) => {
-            let outside = plan::touched_outside(plan);
-            let redo = if outside.is_empty() { call("redo") } else { call("redo").arg("--outside") };
-            let failure = Failure::overwrites(&plan::taking(plan), command, &redo, act.carries());
-            // What is shown there is agreed to with a word.
-            let can_say_yes = Inside::of_process().is_some_and(|inside| inside.may_say_yes());
-            return Err(if can_say_yes { failure.hint("`/piton yes` carries this plan out") } else { failure });
-        }
-        None if *how == How::Careful => return Ok(Agreed::All),
-        None => {}
-    }
-    // With every file in conflict there is nothing to agree to.
-    if plan.conversation.is_none()
-        && plan::touched_outside(plan).is_empty()
-        && plan.created.is_empty()
-        && plan.restored.is_empty()
-        && plan.deleted.is_empty()
-    {
-        return Ok(Agreed::All);
-    }
-    let question = plan::question(plan);
-    if !matches!(act, Act::Rewind { .. }) {
-        return if console.ask(&question) { Ok(Agreed::All) } else { Err(Failure::declined()) };
-    }
-    let takes_mine = act.carries() == Carry::Nothing && plan.others.iter().any(|file| file.owner.may_be_you());
-    let mut is_shown = diff.is_some();
-    loop {
-        let all = [(YES, true), (KEEP_MINE, takes_mine), (DIFF, !is_shown), (NO, true)];
-        let answers: Vec<&str> = all.into_iter().filter(|(_, is_there)| *is_there).map(|(answer, _)| answer).collect();
-        match console.choose(&question, &answers) {
-            YES => return Ok(Agreed::All),
-            KEEP_MINE => return Ok(Agreed::KeepingMine),
-            DIFF => {
-                let diff = contents()?;
-                console.say_with(|out, look| diff.files.iter().try_for_each(|file| patch::write(out, look, file)));
-                is_shown = true;
-            }
-            _ => return Err(Failure::declined()),
-        }
-    }
-}
-
-/// Answers to the question of a rewind.
-const YES: &str = "yes";
-const KEEP_MINE: &str = "keep mine";
-const DIFF: &str = "diff";
-const NO: &str = "no";
 
 /// A plan, and the contents of what would change where they are asked for.
 pub fn write_plan(
@@ -447,17 +348,4 @@ fn around(workspace: &Workspace, console: &Console, whole: bool, partial: bool) 
     }
     let names = Names::of(&workspace.sessions()?.sessions);
     Ok(Around { titles: titles::of_all(workspace, &names)?, names, whole, partial, all_workspaces: false })
-}
-
-/// Refuses to guess where nobody can be asked.
-pub fn someone_to_ask(console: &Console) -> Result<(), Failure> {
-    if console.can_ask() {
-        return Ok(());
-    }
-    Err(Failure::user(Code::NobodyToAsk, "there is no terminal to ask at; nothing was changed").hint(text![
-        flag("--preview"),
-        " shows what would change; ",
-        flag("--yes"),
-        " goes on without asking"
-    ]))
 }

@@ -123,14 +123,6 @@ impl Moved {
         self.0.is_empty()
     }
 
-    /// Where the file that is at a path now was at an earlier moment, if it existed.
-    pub fn path_then(&self, path: &WorkspacePath, then: SeqNumber) -> Option<WorkspacePath> {
-        match self.back(path.clone(), SeqNumber::MAX, then) {
-            Spot::At(path) => Some(path),
-            Spot::Gone(..) => None,
-        }
-    }
-
     /// Where the file that was at a path right after a moment is now, if it still exists.
     pub fn path_now(&self, path: &WorkspacePath, then: SeqNumber) -> Option<WorkspacePath> {
         match self.forth(path.clone(), then, SeqNumber::MAX) {

@@ -63,13 +63,6 @@ impl Tool {
         self.call.command = Some(command);
         self
     }
-
-    /// Says that it goes on after it has returned.
-    #[must_use]
-    pub fn in_background(mut self) -> Self {
-        self.call.background = true;
-        self
-    }
 }
 
 impl Workspace {

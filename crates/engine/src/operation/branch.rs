@@ -15,9 +15,8 @@ use piton_store::{CHUNKED_FROM, PATIENCE, Writer};
 use crate::conversation::transcript::{CopyPlan, Hashed, unreadable};
 use crate::conversation::{BranchPlan, BranchTerms, NoConversation, Point, Source, with_bytes};
 use crate::operation::error::{OperationError, random_error};
-use crate::operation::left_out::Hidden;
-use crate::operation::outside::{OutsideChanges, place, whole};
-use crate::operation::request::{Aim, Remarks, Request, Settle};
+use crate::operation::outside::{place, whole};
+use crate::operation::request::{Aim, Request};
 use crate::operation::rewind::files;
 use crate::view::{ChangedFile, ConversationOutcome, ConversationPlanView};
 use crate::workspace::{History, Workspace};
@@ -99,23 +98,9 @@ impl History {
             Began::SummaryUpTo => format!("summary of the turns before turn {turn}"),
         };
         Ok(Request {
-            kind: OperationKind::Branch,
             about: Some(about),
-            aim: Aim::Nothing,
-            paths: Vec::new(),
-            git: None,
-            git_stays: None,
-            outside: OutsideChanges::default(),
-            touches_outside: false,
             conversation: Some(ConversationPlan::Branch(Box::new(plan))),
-            conversation_stays: None,
-            fresh: Vec::new(),
-            returns: None,
-            settle: Settle::default(),
-            left_out: Vec::new(),
-            hidden: Hidden::default(),
-            unseen: Vec::new(),
-            remarks: Remarks::default(),
+            ..Request::new(OperationKind::Branch, Aim::Nothing)
         })
     }
 

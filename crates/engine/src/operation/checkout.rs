@@ -8,9 +8,7 @@ use piton_store::{CheckpointRow, StoreError};
 use crate::history::target::{IntoTarget, TargetError};
 use crate::operation::error::OperationError;
 use crate::operation::layout::LayoutError;
-use crate::operation::left_out::Hidden;
-use crate::operation::outside::OutsideChanges;
-use crate::operation::request::{Aim, Asked, Remarks, Request, Settle};
+use crate::operation::request::{Aim, Asked, Request};
 use crate::view::CheckoutOutcome;
 use crate::workspace::Workspace;
 
@@ -46,25 +44,8 @@ impl CheckoutAsked {
     /// A request that changes nothing but the one folder.
     pub(crate) fn request(&self) -> Request {
         let target = self.target.checkpoint.id.clone();
-        Request {
-            kind: OperationKind::Checkout { target, folder: Box::new(self.step.clone()) },
-            about: Some(self.folder.display().to_string()),
-            aim: Aim::Nothing,
-            paths: Vec::new(),
-            git: None,
-            git_stays: None,
-            outside: OutsideChanges::default(),
-            touches_outside: false,
-            conversation: None,
-            conversation_stays: None,
-            fresh: Vec::new(),
-            returns: None,
-            settle: Settle::default(),
-            left_out: Vec::new(),
-            hidden: Hidden::default(),
-            unseen: Vec::new(),
-            remarks: Remarks::default(),
-        }
+        let kind = OperationKind::Checkout { target, folder: Box::new(self.step.clone()) };
+        Request { about: Some(self.folder.display().to_string()), ..Request::new(kind, Aim::Nothing) }
     }
 }
 

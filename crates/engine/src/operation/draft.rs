@@ -27,6 +27,7 @@ use crate::operation::running::Known;
 use crate::view::{Interrupted, PlanView};
 use crate::workspace::{History, Standing};
 
+use self::folder_now::Looked;
 pub(crate) use self::folder_now::{FolderNow, NowAndThen};
 pub(crate) use self::shown::{carried_in, not_done, paths, torn, touched};
 pub(crate) use self::stays::replaced_folders;
@@ -133,13 +134,23 @@ impl History {
         if ask.writes_files() && self.is_missing() {
             self.refuse_displaced()?;
         }
-        let mut forced = Vec::new();
+        let looked = self.look(ask.root_mode(), &[])?;
+        self.plan_from(ask, looked, Vec::new())
+    }
+
+    /// The same from a scan that took the forced paths in; another scan where there are more of those.
+    pub(crate) fn plan_from(
+        &self,
+        ask: Asked,
+        mut looked: Looked,
+        mut forced: Vec<WorkspacePath>,
+    ) -> Result<Plan, OperationError> {
         loop {
-            let looked = self.look(ask.root_mode(), &forced)?;
             let seen = looked.seen(&self.store);
             let request = self.request(&ask, &seen)?;
             let mut draft = self.draft(&request, &seen)?;
             if more_unknown(&draft.plan, &mut forced) {
+                looked = self.look(ask.root_mode(), &forced)?;
                 continue;
             }
             let running = self.running(&ask)?;

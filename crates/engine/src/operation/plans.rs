@@ -10,6 +10,7 @@ use piton_host::{Clock, clock};
 use piton_model::git::GitMove;
 use piton_model::moves::Move;
 use piton_model::{Except, FolderMode, ObjectId, OperationKind, PlanId, Step, Timestamp, WorkspacePath};
+use piton_store::StoreError;
 use serde::Serialize;
 
 use crate::operation::branch::ConversationPlan;
@@ -98,7 +99,7 @@ struct Deed<'a> {
 
 impl History {
     /// The hash of all that a plan would do.
-    pub(crate) fn fingerprint(&self, request: &Request, draft: &Draft) -> ObjectId {
+    pub(crate) fn fingerprint(&self, request: &Request, draft: &Draft) -> Result<ObjectId, OperationError> {
         let is_outside = request.touches_outside;
         let deed = Deed {
             workspace: self.record.id.as_str(),
@@ -113,7 +114,12 @@ impl History {
             git: request.git_move(),
             conversation: request.conversation.as_ref().map(ConversationPlan::view),
         };
-        ObjectId::of_blob(&serde_json::to_vec(&deed).unwrap_or_default())
+        let json = serde_json::to_vec(&deed).map_err(|error| StoreError::Io {
+            what: "cannot write",
+            path: "the plan".into(),
+            source: error.into(),
+        })?;
+        Ok(ObjectId::of_blob(&json))
     }
 
     /// The same plan without some paths and places, which stay as they are; they take the place of what was taken out before,
@@ -128,7 +134,7 @@ impl History {
         let looked = self.look(ask.root_mode(), &plan.forced)?;
         let seen = looked.seen(&self.store);
         still_holds(&seen.trees, seen.now, &plan.draft.plan)?;
-        let again = self.plan(ask)?;
+        let again = self.plan_from(ask, looked, plan.forced.clone())?;
         let is_known = |path: &WorkspacePath| {
             plan.draft.plan.steps.iter().any(|step| path.is_within(&step.path) || step.path.is_within(path))
                 || plan.request.settle.except.paths.iter().any(|one| path.is_within(one))

@@ -30,10 +30,9 @@ use crate::capture::{About, Attention, CaptureError, Taken};
 use crate::operation::apply::outside;
 use crate::operation::draft::Draft;
 use crate::operation::error::OperationError;
-use crate::operation::left_out::Hidden;
 use crate::operation::leftovers::{Left, found_at, is_same_but_bits};
-use crate::operation::outside::{Outer, OutsideChanges};
-use crate::operation::request::{Aim, Remarks, Request, Returns, Settle};
+use crate::operation::outside::Outer;
+use crate::operation::request::{Aim, Request, Returns};
 use crate::view::{LeftoverView, PathView, Recovered, shown};
 use crate::workspace::locked::Locked;
 use crate::workspace::{History, MOMENT, Standing, Workspace};
@@ -473,25 +472,9 @@ impl Locked<'_> {
         let layered = Layered { over: &new, under: &trees };
         let mut plan = plan::plan(&layered, now, RootState { tree, mode: now.mode }, &[])?;
         plan.new_trees.extend(new);
-        let request = Request {
-            kind: OperationKind::Recover { of: operation.id.clone() },
-            about: None,
-            aim: Aim::State(before.clone()),
-            paths: Vec::new(),
-            returns: Some(Returns { to: before.checkpoint.id.clone(), from: None }),
-            outside: OutsideChanges::default(),
-            touches_outside: false,
-            git: None,
-            git_stays: None,
-            conversation: None,
-            conversation_stays: None,
-            fresh: Vec::new(),
-            settle: Settle::default(),
-            left_out: Vec::new(),
-            hidden: Hidden::default(),
-            unseen: Vec::new(),
-            remarks: Remarks::default(),
-        };
+        let kind = OperationKind::Recover { of: operation.id.clone() };
+        let returns = Some(Returns { to: before.checkpoint.id.clone(), from: None });
+        let request = Request { returns, ..Request::new(kind, Aim::State(before.clone())) };
         let draft = Draft { plan, ..Draft::default() };
         let refused = |error: OperationError| RecoverError::Refused {
             operation: operation.id.clone(),

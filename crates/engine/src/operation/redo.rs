@@ -17,7 +17,6 @@ use crate::history::target::TargetError;
 use crate::operation::chosen::commands;
 use crate::operation::draft::{FolderNow, Plan};
 use crate::operation::error::OperationError;
-use crate::operation::left_out::Hidden;
 use crate::operation::lost::refuse_lost;
 use crate::operation::outside::OutsideChanges;
 use crate::operation::request::{Aim, Asked, Remarks, Request, Returns, Settle};
@@ -162,22 +161,19 @@ impl History {
             1 => format!("{about} and the operation after it"),
             more => format!("{about} and the {more} operations after it"),
         };
+        let kind = OperationKind::Redo {
+            of: operation.id.clone(),
+            also: asked.later.iter().map(|operation| operation.id.clone()).collect(),
+            gone: away.gone,
+            left: Vec::new(),
+            only: only.clone(),
+            open: Vec::new(),
+        };
         Ok(Request {
-            kind: OperationKind::Redo {
-                of: operation.id.clone(),
-                also: asked.later.iter().map(|operation| operation.id.clone()).collect(),
-                gone: away.gone,
-                left: Vec::new(),
-                only: only.clone(),
-                open: Vec::new(),
-            },
             about: Some(about),
-            aim,
-            paths: Vec::new(),
             git,
             git_stays,
             conversation,
-            conversation_stays: None,
             // What was said of those when the first part was done is not said again.
             outside: if (is_rest && !asked.outside) || !asked.later.is_empty() {
                 OutsideChanges::default()
@@ -189,10 +185,8 @@ impl History {
             returns: (!is_rest && asked.later.is_empty() && settle.except.is_empty())
                 .then(|| Returns { to: before.checkpoint.id.clone(), from: Some(operation.result) }),
             settle: settle.clone(),
-            left_out: Vec::new(),
-            hidden: Hidden::default(),
-            unseen: Vec::new(),
             remarks: away.remarks,
+            ..Request::new(kind, aim)
         })
     }
 

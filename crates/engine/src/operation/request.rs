@@ -200,6 +200,29 @@ pub(crate) struct Remarks {
 }
 
 impl Request {
+    /// A request that says nothing but what it is and what should be there in the end.
+    pub(crate) fn new(kind: OperationKind, aim: Aim) -> Self {
+        Self {
+            kind,
+            about: None,
+            aim,
+            paths: Vec::new(),
+            conversation: None,
+            conversation_stays: None,
+            outside: OutsideChanges::default(),
+            touches_outside: false,
+            git: None,
+            git_stays: None,
+            fresh: Vec::new(),
+            returns: None,
+            settle: Settle::default(),
+            left_out: Vec::new(),
+            hidden: Hidden::default(),
+            unseen: Vec::new(),
+            remarks: Remarks::default(),
+        }
+    }
+
     /// Its paths, without those that only go along.
     pub(super) fn paths_asked(&self) -> Vec<WorkspacePath> {
         let Remarks { along, between, .. } = &self.remarks;

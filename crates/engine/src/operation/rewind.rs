@@ -255,18 +255,11 @@ impl History {
             remarks.others_outside = outside.others;
         }
         let is_whole = options.paths.is_empty() && options.settle.except.is_empty() && !carries;
+        let kind =
+            OperationKind::Rewind { target: target.checkpoint.id.clone(), paths: paths.clone(), kept, left: moved_out };
         Ok(Request {
-            kind: OperationKind::Rewind {
-                target: target.checkpoint.id.clone(),
-                paths: paths.clone(),
-                kept,
-                left: moved_out,
-            },
-            about: None,
-            aim,
             paths,
             git: if options.git { Some(self.plan_git(target)?) } else { None },
-            git_stays: None,
             conversation,
             conversation_stays,
             outside: outside.taken,
@@ -274,13 +267,13 @@ impl History {
             fresh,
             returns: is_whole.then(|| Returns { to: target.checkpoint.id.clone(), from: None }),
             settle: options.settle.clone(),
-            left_out: Vec::new(),
             hidden,
             unseen: match carries && !options.unsure {
                 true => unseen.into_iter().map(|change| change.path).collect(),
                 false => Vec::new(),
             },
             remarks,
+            ..Request::new(kind, aim)
         })
     }
 

@@ -14,7 +14,6 @@ use crate::history::changes::OwnedChange;
 use crate::operation::chosen::{Choice, Chosen};
 use crate::operation::draft::{FolderNow, Plan};
 use crate::operation::error::OperationError;
-use crate::operation::left_out::Hidden;
 use crate::operation::lost::refuse_lost;
 use crate::operation::request::{Aim, Asked, Remarks, Request, Settle};
 use crate::view::OperationOutcome;
@@ -54,24 +53,17 @@ impl History {
         refuse_lost(&lost, &options.settle)?;
         stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
+        let kind = OperationKind::Undo { changes: by_checkpoint(&changes) };
         Ok(Request {
-            kind: OperationKind::Undo { changes: by_checkpoint(&changes) },
             about: Some(about),
             fresh: fresh.collect(),
-            aim: Aim::Without { changes: inverse, target: None },
             paths: options.choice.paths.clone(),
-            git: None,
-            git_stays: None,
-            conversation: None,
-            conversation_stays: None,
             outside,
             touches_outside: options.outside,
-            returns: None,
             settle: options.settle.clone(),
             left_out,
-            hidden: Hidden::default(),
-            unseen: Vec::new(),
             remarks: Remarks { along, unsure, unsure_back, stuck, commands, elsewhere, unknown, ..Remarks::default() },
+            ..Request::new(kind, Aim::Without { changes: inverse, target: None })
         })
     }
 

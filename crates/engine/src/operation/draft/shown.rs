@@ -30,7 +30,7 @@ impl History {
             kind: request.kind.verb(),
             about: request.about.clone(),
             id: None,
-            fingerprint: self.fingerprint(request, draft),
+            fingerprint: self.fingerprint(request, draft)?,
             operation: match &request.kind {
                 OperationKind::Redo { of, .. } => Some(of.clone()),
                 _ => None,
