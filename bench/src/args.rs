@@ -10,13 +10,15 @@ pub const HELP: &str = "\
 Measures piton beside shadow git repositories and prints a table of medians and ratios.
 
 usage: bench/run [--quick|--trial] [--tree 1k|12k|hook|undo|blame|100k|500mb]... [--piton PATH] [--json FILE] [--keep DIR]
+       bench/run --table FILE...
 
   --quick       only 1k, 12k, the hook, undo and blame, fewer rounds
   --trial       all but 12k and 100k in miniature, a few seconds: shows that the bench works, and nothing else
   --tree NAME   only this tree; may be given more than once
   --piton PATH  the binary to measure (default: target/release/piton)
-  --json FILE   where all figures go (default: target/bench.json)
+  --json FILE   where all figures go (default: bench/results/latest.json without any arguments, else target/bench.json)
   --keep DIR    work in DIR and leave everything there
+  --table FILE  measure nothing: print the table of README.md from the figures of a run; of several, their medians
 
 Works in $PITON_BENCH_DIR, else in the system's temporary folder.
 ";
@@ -40,6 +42,8 @@ pub struct Args {
     pub json: PathBuf,
     /// A folder to work in and leave in place.
     pub keep: Option<PathBuf>,
+    /// Runs whose figures to print as a table, in place of measuring.
+    pub table: Vec<PathBuf>,
 }
 
 impl Args {
@@ -53,6 +57,7 @@ impl Args {
             piton: PathBuf::from("target/release/piton"),
             json: PathBuf::from("target/bench.json"),
             keep: None,
+            table: Vec::new(),
         };
         let mut chosen = Vec::new();
         let mut args = args.into_iter();
@@ -66,6 +71,10 @@ impl Args {
                 Some("--piton") => parsed.piton = value()?.into(),
                 Some("--json") => parsed.json = value()?.into(),
                 Some("--keep") => parsed.keep = Some(value()?.into()),
+                Some("--table") => {
+                    parsed.table.push(value()?.into());
+                    parsed.table.extend(args.by_ref().map(PathBuf::from));
+                }
                 _ => return Err(format!("unknown argument `{}`; `--help` lists all", arg.display()).into()),
             }
         }

@@ -16,6 +16,7 @@ mod machine;
 mod peers;
 mod prng;
 mod process;
+mod readme;
 mod report;
 mod rounds;
 mod scale;
@@ -25,10 +26,12 @@ mod undo;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::LazyLock;
 use std::time::Instant;
 use std::{env, fs, io};
+
+use serde_json::{Value, json};
 
 use crate::args::Args;
 use crate::machine::Machine;
@@ -60,6 +63,12 @@ fn run() -> Result<()> {
         print!("{}", args::HELP);
         return Ok(());
     }
+    if !args.table.is_empty() {
+        let read = |file: &PathBuf| Ok(serde_json::from_slice(&fs::read(file).map_err(context(file))?)?);
+        let runs: Vec<Value> = args.table.iter().map(read).collect::<Result<_>>()?;
+        print!("{}", readme::table(&runs));
+        return Ok(());
+    }
     let piton = fs::canonicalize(&args.piton).map_err(context(&args.piton))?;
     let scratch = Scratch::create(args.keep.as_deref())?;
     let machine = Machine::look(&scratch.path);
@@ -72,10 +81,23 @@ fn run() -> Result<()> {
     if let Some(folder) = args.json.parent() {
         fs::create_dir_all(folder).map_err(context(folder))?;
     }
-    let json = serde_json::to_string_pretty(&report::json(&machine, &sections))?;
-    fs::write(&args.json, json + "\n").map_err(context(&args.json))?;
+    fs::write(&args.json, report::json(&machine, &made(&args)?, &sections)?).map_err(context(&args.json))?;
     say(&format!("all figures: {}", args.json.display()));
     Ok(())
+}
+
+/// How the figures were made: what was measured, of which piton, and when.
+fn made(args: &Args) -> Result<Value> {
+    let said = |program: &Path, arg: &str| -> Result<String> {
+        let mut command = Command::new(program);
+        command.arg(arg);
+        Ok(String::from_utf8_lossy(&process::run(command)?.value).trim().to_owned())
+    };
+    Ok(json!({
+        "piton": said(&args.piton, "--version")?,
+        "day": said(Path::new("date"), "+%F")?,
+        "arguments": env::args().skip(1).filter(|arg| arg.starts_with("--")).collect::<Vec<_>>(),
+    }))
 }
 
 /// All trees; `rounds` says why housekeeping comes after all of them.

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use crate::Result;
 use crate::machine::Machine;
 
 const LEGEND: &str = "
@@ -148,32 +149,36 @@ pub fn text(machine: &Machine, sections: &[Section]) -> String {
     out
 }
 
-/// The whole report for a program: every sample of every figure.
-pub fn json(machine: &Machine, sections: &[Section]) -> Value {
+/// The whole report for a program: every sample of every figure, with one row to a line.
+pub fn json(machine: &Machine, made: &Value, sections: &[Section]) -> Result<String> {
+    let round = |sample: &f64| (sample * 1000.0).round() / 1000.0;
     let row = |row: &Row| {
         json!({
             "row": row.name.trim(),
             "unit": match row.unit { Unit::Millis => "ms", Unit::Megabytes => "MB" },
             "figures": row.figures.iter().map(|figure| json!({
                 "contender": figure.contender,
-                "median": figure.median,
-                "samples": figure.samples,
+                "median": figure.median.as_ref().map(round),
+                "samples": figure.samples.iter().map(round).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),
-            "ratio": row.ratio(),
+            "ratio": round(&row.ratio()),
             "target": (row.goal != Goal::None).then(|| row.wanted()),
             "reached": row.reached(),
             "seeds_target_ms": row.seeds_limit,
             "seeds_reached": row.seeds_limit.map(|limit| row.piton() < limit),
         })
     };
-    json!({
-        "machine": machine.json(),
-        "trees": sections.iter().map(|section| json!({
-            "tree": section.name,
-            "title": section.title,
-            "rows": section.rows.iter().map(row).collect::<Vec<_>>(),
-        })).collect::<Vec<_>>(),
-    })
+    let mut trees = Vec::new();
+    for section in sections {
+        let rows: Vec<String> = section.rows.iter().map(|one| row(one).to_string()).collect();
+        let (name, title) = (json!(section.name), json!(section.title));
+        trees.push(format!("{{\"tree\":{name},\"title\":{title},\"rows\":[\n{}\n]}}", rows.join(",\n")));
+    }
+    let machine = machine.json();
+    let all = format!("{{\"machine\":{machine},\n\"made\":{made},\n\"trees\":[\n{}\n]}}\n", trees.join(",\n"));
+    // It is put together by hand.
+    serde_json::from_str::<Value>(&all)?;
+    Ok(all)
 }
 
 fn table(section: &Section) -> String {
@@ -231,7 +236,7 @@ fn align(lines: &[Vec<String>], left: usize) -> String {
     out
 }
 
-fn show(value: f64, unit: Unit) -> String {
+pub fn show(value: f64, unit: Unit) -> String {
     let digits = if value < 100.0 { 1 } else { 0 };
     let plain = format!("{value:.digits$}");
     let (whole, rest) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
