@@ -271,6 +271,8 @@ pub enum Why {
     Missed,
     /// A record of that time is lost.
     Lost,
+    /// It was written where nothing was captured: a rule left it out, or it could not be read.
+    OutOfSight,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
