@@ -24,6 +24,7 @@ pub(crate) mod lost;
 pub(crate) mod moves;
 pub(crate) mod operate;
 pub(crate) mod others;
+pub(crate) mod out_of_sight;
 pub(crate) mod outside;
 pub(crate) mod plan_diff;
 pub(crate) mod plans;

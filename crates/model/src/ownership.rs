@@ -8,10 +8,10 @@
 //!
 //! | # | situation | owner |
 //! |---|---|---|
-//! | 1 | one open window names the path | that step, `named`; several: unsure, those |
-//! | 2 | after an edit tool and before the end of its batch, a path that it named, which nobody edited by hand since the prompt | that step, `followed`; another session's shell open: unsure, both |
+//! | 1 | one open window names the path | that step, `named`; several, or a *rival*: unsure, those |
+//! | 2 | after an edit tool and before the end of its batch, a path that it named, which nobody edited by hand since the prompt | that step, `followed`; a *rival*: unsure, both |
 //! | 3 | the same interval, no window open, another path or one edited by hand | unsure: the step, you |
-//! | 4 | one shell whose command is a *writer* of the path | that step, `window` |
+//! | 4 | one shell whose command is a *writer* of the path | that step, `window`; a *rival*: unsure, both, you |
 //! | 5 | git's HEAD or index moved and the content equals it | in a shell's window: `window`; outside: you |
 //! | 6 | shells of two sessions | unsure: both, you |
 //! | 7 | a shell; the path was edited by hand in the last two hours, or an editor has it open | unsure: the step, you |
@@ -23,7 +23,9 @@
 //! | 13 | no window | you |
 //! | 14 | a deletion of which nobody knows when it was | sure only by 1, 4, 5, or in a window that covers everything since the last capture |
 //!
-//! What writes and what is idle, [`crate::command`] reads from a command's text. Row 10 comes before row 9 for the windows
+//! What writes and what is idle, [`crate::command`] reads from a command's text. A rival is a shell of another session that
+//! is open then and whose command is not known to be idle: two sessions may write one file at once, and an undo of one must
+//! never take the other's lines. In the background only a writer is one. Row 10 comes before row 9 for the windows
 //! that it is about.
 //!
 //! Beside the table:
@@ -269,6 +271,8 @@ pub enum Why {
     Missed,
     /// A record of that time is lost.
     Lost,
+    /// It was written where nothing was captured: a rule left it out, or it could not be read.
+    OutOfSight,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -469,13 +473,12 @@ impl Table<'_> {
             return judged;
         }
         let mut silent: Vec<&Window> = open.iter().copied().filter(|window| !window.says).collect();
-        let gives_way = |window: &Window| window.along || window.is_elsewhere(self.found.path);
-        if silent.iter().any(|window| !gives_way(window)) {
-            silent.retain(|window| !gives_way(window));
+        if silent.iter().any(|window| !self.gives_way(window)) {
+            silent.retain(|window| !self.gives_way(window));
         }
         let (background, shells): (Vec<&Window>, Vec<&Window>) =
             silent.into_iter().partition(|window| window.background && !self.ended_now(window));
-        let judged = self.followed(&open, &shells).or_else(|| self.written(&shells));
+        let judged = self.followed(&open).or_else(|| self.written(&open, &shells));
         let judged = judged.or_else(|| self.as_in_git(&open, &shells));
         judged.unwrap_or_else(|| match &shells[..] {
             [] if open.is_empty() => Judged::sure(Owner::You),
@@ -499,6 +502,29 @@ impl Table<'_> {
             }
             None => true,
         }
+    }
+
+    /// Whether its session works elsewhere, so that the shells of those that work here take precedence.
+    fn gives_way(&self, window: &Window) -> bool {
+        window.along || window.is_elsewhere(self.found.path)
+    }
+
+    /// The shells of other sessions that may have written the path too, beside windows that a rule would name.
+    fn rivals<'w>(&self, open: &[&'w Window], of: &[&Window]) -> Vec<&'w Window> {
+        let is_here = of.iter().any(|window| !self.gives_way(window));
+        let is_rival = |window: &&'w Window| {
+            let is_others = of.iter().all(|one| one.step.session != window.step.session);
+            is_others
+                && !window.says
+                && match window.verdict(self.found.path) {
+                    Verdict::Idle => false,
+                    Verdict::Writer => true,
+                    Verdict::Unknown => {
+                        !(is_here && self.gives_way(window)) && (!window.background || self.ended_now(window))
+                    }
+                }
+        };
+        open.iter().copied().filter(is_rival).collect()
     }
 
     fn ended_now(&self, window: &Window) -> bool {
@@ -542,23 +568,28 @@ impl Table<'_> {
                 _ => (window.closed.is_none() && !self.ended_now(window)).then_some(Why::StillRunning),
             }
         };
-        match naming[..] {
-            [] => None,
-            [one] => Some(match why_not(one) {
+        if naming.is_empty() {
+            return None;
+        }
+        let rivals = self.rivals(open, &naming);
+        Some(match naming[..] {
+            [one] if rivals.is_empty() => match why_not(one) {
                 None => Judged::sure(Owner::Step { step: one.step.clone(), evidence: Evidence::Named }),
                 Some(why) => self.unsure(&[one], true, why),
-            }),
+            },
             _ => {
                 let may_not_be = |window: &&Window| {
                     why_not(window).is_some_and(|why| why != Why::StillRunning || self.is_endless(window))
                 };
-                Some(self.unsure(&naming, naming.iter().any(may_not_be), Why::SeveralNamed))
+                let why = if rivals.is_empty() { Why::SeveralNamed } else { Why::SeveralSessions };
+                let or_you = naming.iter().any(may_not_be);
+                self.unsure(&[naming, rivals].concat(), or_you, why)
             }
-        }
+        })
     }
 
     /// Rows 2 and 3.
-    fn followed(&self, open: &[&Window], shells: &[&Window]) -> Option<Judged> {
+    fn followed(&self, open: &[&Window]) -> Option<Judged> {
         let when = self.found.when?;
         let is_in_between = |window: &&Window| {
             let ended = window.closed.is_some_and(|closed| when > closed);
@@ -568,11 +599,9 @@ impl Table<'_> {
             self.windows.iter().filter(is_in_between).filter(|w| !w.failed && !w.cut_off).collect();
         let named = ended.iter().copied().filter(|window| window.is_naming(self.found.path)).max_by_key(|w| w.closed);
         if let Some(one) = named {
-            let of_others: Vec<&Window> =
-                shells.iter().copied().filter(|shell| shell.step.session != one.step.session).collect();
-            if !of_others.is_empty() {
-                let both: Vec<&Window> = [one].into_iter().chain(of_others).collect();
-                return Some(self.unsure(&both, false, Why::SeveralSessions));
+            let rivals = self.rivals(open, &[one]);
+            if !rivals.is_empty() {
+                return Some(self.unsure(&[vec![one], rivals].concat(), false, Why::SeveralSessions));
             }
             if self.found.hand_edit.is_some_and(|edited| edited >= one.prompted) {
                 return Some(self.unsure(&[one], true, Why::HandEdit));
@@ -588,7 +617,7 @@ impl Table<'_> {
     }
 
     /// Row 4, and of row 11 that of which no end is known.
-    fn written(&self, shells: &[&Window]) -> Option<Judged> {
+    fn written(&self, open: &[&Window], shells: &[&Window]) -> Option<Judged> {
         let is_writer = |window: &&&Window| window.verdict(self.found.path) == Verdict::Writer;
         let writers: Vec<&Window> = shells.iter().filter(is_writer).copied().collect();
         let [one] = writers[..] else { return None };
@@ -600,7 +629,13 @@ impl Table<'_> {
             (false, _) => !self.is_endless(one),
         };
         let is_seen = !one.late && one.opened != UNKNOWN && !one.is_elsewhere(self.found.path);
-        (is_its && is_seen).then(|| Judged::window(one))
+        if !(is_its && is_seen) {
+            return None;
+        }
+        Some(match self.rivals(open, &[one]) {
+            rivals if rivals.is_empty() => Judged::window(one),
+            rivals => self.unsure(&[vec![one], rivals].concat(), true, Why::SeveralSessions),
+        })
     }
 
     /// Row 5.

@@ -50,6 +50,7 @@ pub fn sentence(view: &DoubtView, now: &Now) -> String {
         Why::StillRunning => format!("{saved} while {tool} had not reported its end"),
         Why::Elsewhere => format!("{saved} while {tool} ran, which works in another folder"),
         Why::Missed => "tools may have run then that nobody reported".to_owned(),
+        Why::OutOfSight => "changed while it was not captured".to_owned(),
         Why::Lost => "a record of that time is lost".to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use piton_engine::model::OperationVerb;
 use piton_engine::model::inverse::Why;
-use piton_engine::model::ownership::Owner;
+use piton_engine::model::ownership::{self, Owner};
 use piton_engine::model::short::one_line;
 use piton_engine::view::{ChangedFile, CommandView, OutsideAct, OutsideView, PathView, PlanView, UnknownTurn};
 
@@ -251,6 +251,9 @@ pub fn say_owned(
 /// Whose an edit is: `you`, `session kmzq`, `unsure: t3.1 or you`.
 pub fn whose(file: &ChangedFile, names: &Names) -> String {
     match &file.owner {
+        _ if file.doubt.as_ref().is_some_and(|view| view.doubt.why == ownership::Why::OutOfSight) => {
+            "maybe yours: changed while it was not captured".to_owned()
+        }
         Owner::Step { step, .. } => format!("session {}", names.session(&step.session)),
         other => names.whole(other),
     }
@@ -352,6 +355,7 @@ pub fn taking(plan: &PlanView) -> String {
     if !overwritten.is_empty() {
         let whose = match &overwritten[..] {
             all if all.iter().all(|file| file.owner == Owner::You) => "your edits",
+            all if all.iter().all(|file| file.owner.may_be_you()) => "what may be your edits",
             all if all.iter().all(|file| matches!(file.owner, Owner::Step { .. })) => "another session's edits",
             _ => "edits that are not this session's",
         };

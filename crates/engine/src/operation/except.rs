@@ -26,7 +26,7 @@ pub(crate) struct Excepted {
     pub paths: Vec<WorkspacePath>,
     /// Files of which some places stay.
     pub in_part: Vec<WorkspacePath>,
-    /// Stay too, though nobody asked for that: what came into sight and is nobody's.
+    /// Stay too, though nobody asked for that: what was written out of sight and is nobody's.
     pub unseen: Vec<WorkspacePath>,
 }
 

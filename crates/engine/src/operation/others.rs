@@ -1,11 +1,11 @@
 //! What a rewind would take of others, beyond what is recorded at the very paths that it changes: files that were moved on,
 //! lines that were carried elsewhere, and what only came into sight.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use piton_model::diff::{self, ChangeKind};
 use piton_model::inverse::{self, Drafted, Inverse};
-use piton_model::ownership::Owner;
+use piton_model::ownership::{Candidate, Doubt, Owner, Why};
 use piton_model::{Entry, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
@@ -80,8 +80,9 @@ impl History {
         Ok(lost.into_iter().filter_map(pair).collect())
     }
 
-    /// Files that are there now and were not at the target, and whose coming no checkpoint found: a rule left them out until it
-    /// was taken back. No tool is known to have made them, so they count as the user's.
+    /// Files that a rewind would change, and of which no checkpoint found how they came to what they are: new ones that a rule left
+    /// out until it was taken back, and those that were captured and changed while they were left out, whether they still are or
+    /// not. No tool is known to have written them, so the new ones count as the user's, and the others may be.
     pub(crate) fn came_into_sight(
         &self,
         target: &CheckpointRow,
@@ -97,15 +98,29 @@ impl History {
         };
         let is_content = |entry: &Option<Entry>| matches!(entry, Some(Entry::File { .. } | Entry::Symlink { .. }));
         let known: HashSet<&WorkspacePath> = since.iter().map(|change| &change.path).collect();
-        let mut came: Vec<WorkspacePath> = Vec::new();
+        let (mut came, mut differ) = (Vec::new(), BTreeMap::new());
         for change in changes {
-            let is_new = change.before.is_none() && is_content(&change.after);
-            if is_new && change.path.is_in_scope(paths) && !known.contains(&change.path) {
-                came.push(change.path);
+            if !is_content(&change.after) || !change.path.is_in_scope(paths) {
+                continue;
+            }
+            match change.before.is_none() && !known.contains(&change.path) {
+                true => came.push(change.path),
+                false => drop(differ.insert(change.path, change.before.is_none())),
             }
         }
+        let mut found = Vec::new();
+        if !differ.is_empty() {
+            let written = self.written_out_of_sight(target, &differ.keys().cloned().collect(), seen)?;
+            found.extend(written.into_iter().map(|path| OwnedChange {
+                kind: if differ[&path] { ChangeKind::Created } else { ChangeKind::Modified },
+                path,
+                owner: Owner::Unsure { candidates: vec![Candidate::You] },
+                doubt: Some(Doubt { why: Why::OutOfSight, at: None, edited: None }),
+                found_at: None,
+            }));
+        }
         if came.is_empty() {
-            return Ok(Vec::new());
+            return Ok(found);
         }
         // What an operation brought has a reason that is older than the target.
         for row in self.store.operations()?.iter().filter(|row| row.seq > target.seq) {
@@ -114,13 +129,14 @@ impl History {
                     came.retain(|path| !operation.steps.iter().any(|step| path.is_within(&step.path)));
                 }
                 // A damaged record may tell of anything.
-                (_, Err(_)) => return Ok(Vec::new()),
+                (_, Err(_)) => return Ok(found),
                 _ => {}
             }
         }
         let one =
             |path| OwnedChange { path, owner: Owner::You, kind: ChangeKind::Created, doubt: None, found_at: None };
-        Ok(came.into_iter().map(one).collect())
+        found.extend(came.into_iter().map(one));
+        Ok(found)
     }
 
     /// Of the changes since a target, in some paths that go back, those whose file was moved out of them and stays.

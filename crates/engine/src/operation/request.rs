@@ -120,7 +120,7 @@ pub(crate) struct Request {
     pub left_out: Vec<Undone>,
     /// What came after the moment that is returned to, and is out of sight now.
     pub hidden: Hidden,
-    /// What came into sight since the moment that is returned to, and stays with what is carried over.
+    /// What was written out of sight since the moment that is returned to, and stays with what is carried over.
     pub unseen: Vec<WorkspacePath>,
     pub remarks: Remarks,
 }

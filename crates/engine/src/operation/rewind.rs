@@ -195,8 +195,8 @@ impl History {
         };
         // Without a session everything is the user's own.
         let unseen = match conversation_of {
-            Some(_) => self.came_into_sight(target, &since, &paths, seen)?,
-            None => Vec::new(),
+            None if !carries => Vec::new(),
+            _ => self.came_into_sight(target, &since, &paths, seen)?,
         };
         let of_others = since.iter().filter(|change| is_others(change) && !is_kept(change));
         let mut others: Vec<OwnedChange> = of_others.cloned().collect();

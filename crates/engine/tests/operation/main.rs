@@ -13,6 +13,7 @@ mod git_rewind;
 mod interference;
 mod keep_mine;
 mod not_done;
+mod out_of_sight;
 mod outside;
 mod property;
 mod recovery;

@@ -64,7 +64,7 @@ impl History {
                 left.entry(folder).or_default().push(path);
             }
         }
-        let trees = Recent { store: &self.store, trees: RefCell::default() };
+        let trees = Recent::new(&self.store);
         // Most checkpoints share listings, so each listing is looked at once.
         let (mut seen, mut seen_roots) = (HashSet::new(), HashSet::new());
         for (seq, folders) in checkpoints.into_iter().rev() {
@@ -133,7 +133,7 @@ impl History {
         if !links.windows(2).all(is_next) {
             return Ok(nothing);
         }
-        let trees = Recent { store: &self.store, trees: RefCell::default() };
+        let trees = Recent::new(&self.store);
         let steps = || links.windows(2).map(|pair| (&pair[0], &pair[1])).filter(|(from, to)| from.tree != to.tree);
         let on_the_way = paths.keys().flat_map(|path| above(path).skip(1)).collect();
         for (from, to) in steps() {
@@ -315,9 +315,15 @@ fn contents_of(store: &Reader, entry: Option<&Entry>, mut each: impl FnMut(Objec
 }
 
 /// A cache over the store's trees, most of which are requested again soon.
-struct Recent<'a> {
+pub(crate) struct Recent<'a> {
     store: &'a Reader,
     trees: RefCell<HashMap<ObjectId, Arc<Tree>>>,
+}
+
+impl<'a> Recent<'a> {
+    pub(crate) fn new(store: &'a Reader) -> Self {
+        Self { store, trees: RefCell::default() }
+    }
 }
 
 impl TreeSource for Recent<'_> {
