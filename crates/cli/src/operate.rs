@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use piton_engine::model::Target;
 use piton_engine::view::{Diff, OperationOutcome, PathView, PlanView, RunningView};
 use piton_engine::{
     Carry, OperationError, Plan, Policy, RedoOptions, Refusal, RewindOptions, Settle, UndoOptions, Workspace,
@@ -107,7 +108,7 @@ pub enum How {
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub enum Act {
-    Rewind { target: String, options: RewindOptions },
+    Rewind { target: Target, options: RewindOptions },
     Undo(UndoOptions),
     Redo(RedoOptions),
 }

@@ -171,7 +171,7 @@ impl History {
     }
 
     /// The files that an archive of a session holds and that are not for others to see: those that are ignored and that git does
-    /// not track, those that a filter of git's changes, and those that git is told not to look at.
+    /// not track, those that a filter of git's changes, those that git is told not to look at, and copies of any of them.
     ///
     /// # Errors
     /// Where there is no such session, or the store refuses.
@@ -189,6 +189,7 @@ impl History {
             ignored: views(&found.ignored),
             filtered: views(&found.filtered),
             unwatched: views(&found.unwatched),
+            copies: found.copies.iter().map(Into::into).collect(),
         })
     }
 
@@ -230,6 +231,7 @@ impl History {
             ignored: Vec::new(),
             filtered: Vec::new(),
             unwatched: Vec::new(),
+            copies: Vec::new(),
             transcript,
             transcript_missing,
         })

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use piton_agents::Transcripts;
 use piton_agents::transcript::Survey;
 use piton_model::conversation::{Began, Origin};
-use piton_model::target::{TurnPlace, split_session};
-use piton_model::{Cause, Rank, Session, SessionId, Step, Target};
+use piton_model::target::TurnPlace;
+use piton_model::{Cause, Rank, Session, SessionId, Step, Target, When};
 use piton_store::{CheckpointRow, SessionRow, StoreError};
 
 use crate::conversation::said::ConversationError;
@@ -142,10 +142,9 @@ pub(crate) struct BranchPlan {
 impl History {
     /// The place in a conversation that goes with a target: the one that it names, else the one that its checkpoint was
     /// made at.
-    pub(crate) fn point_of(&self, text: &str, row: Option<&CheckpointRow>) -> Result<Point, ConversationError> {
-        let (session, rest) = split_session(text);
-        if let Ok(Target::Turn { turn, place }) = rest.parse() {
-            let session = self.session_meant(session, text)?;
+    pub(crate) fn point_of(&self, target: &Target, row: Option<&CheckpointRow>) -> Result<Point, ConversationError> {
+        if let When::Turn { turn, place } = target.when {
+            let session = self.session_of_target(target)?;
             let turn = match place {
                 TurnPlace::Before => turn,
                 TurnPlace::End => turn.saturating_add(1),
@@ -154,7 +153,7 @@ impl History {
             return Ok(Point { session, turn });
         }
         let Some(row) = row else {
-            return Err(TargetError::Unknown { target: text.to_owned(), near: Vec::new() }.into());
+            return Err(TargetError::Unknown { target: target.to_string(), near: Vec::new() }.into());
         };
         let place = row.checkpoint.place.as_ref().ok_or(NoConversation::NoSession)?;
         // Where the user is has that moment too, if it is a branch that began after it.

@@ -42,7 +42,7 @@ pub use history::file::{FileAt, FileError};
 pub use history::session_changes::ChangesOptions;
 pub use history::shown_turn::TurnOptions;
 pub use history::since::Watcher;
-pub use history::target::TargetError;
+pub use history::target::{IntoTarget, TargetError};
 pub use history::timeline::LogOptions;
 pub use history::turns::TimelineOptions;
 pub use observe::live::{LiveSession, Tool};

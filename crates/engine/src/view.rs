@@ -38,13 +38,13 @@ pub use conversation::{Conversation, ConversationOutcome, ConversationPlanView, 
 pub use conversation::{SaidSource, SaidView, Summarized, SummaryView};
 pub use diff::{Diff, EntryView, FileChange, FileDiff};
 pub use file::{FileView, Files};
-pub use git::{Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
+pub use git::{CopyView, Exported, ExportedCommit, GitPlanView, KeptGit, KeptGitState};
 pub use glance::Glance;
 pub use notice::{BadCursor, Cursor, Notice, NumberedNotice, Since};
 pub(crate) use operations::Along;
 pub use operations::{
     AlongView, Also, CommandView, ConflictView, HeadMoved, OperationOutcome, OperationStatus, OperationView,
-    Operations, OutsideAct, OutsideView, PlanView,
+    Operations, OutsideAct, OutsideView, PlanView, TornView,
 };
 pub use recovered::{LeftoverView, Recovered};
 pub use rules::{Accepted, HeldSetting, HeldView, Waiting};

@@ -104,7 +104,7 @@ impl Default for RuleOptions {
 const ANY_NAME: &str = "\u{1}";
 
 /// Increased when the same rule files lead to different captures.
-const GENERATION: u8 = 4;
+const GENERATION: u8 = 5;
 
 /// Data of other version control systems, which a rewind must not change behind their users' backs. Any rule overrides
 /// this one: `!` in a `.pitonignore` includes them.
@@ -365,9 +365,11 @@ impl Rules {
 
     fn skips(&self, level: &Level, path: &[u8], what: EntryKind) -> Option<SkipReason> {
         let is_folder = what == EntryKind::Folder;
+        // Whoever writes rules that leave themselves out could not take them back.
+        let is_rules = !is_folder && name_of(path) == b".pitonignore";
         match level.piton_match(path, is_folder) {
-            Some(true) => return Some(SkipReason::Excluded),
-            Some(false) => {}
+            Some(true) if !is_rules => return Some(SkipReason::Excluded),
+            Some(_) => {}
             None => {
                 let ignored = level.git_match(path, is_folder, &self.global);
                 match what {

@@ -51,6 +51,6 @@ pub use plan::{FolderMode, Plan, Step};
 pub use protection::Protection;
 pub use record::{Cause, Checkpoint, HeldPath, Record, RootIdentity, SettingsAt, UnagreedRules, Workspace};
 pub use session::{Ending, Session, StepRef, Turn, TurnContext};
-pub use target::Target;
+pub use target::{Target, When};
 pub use time::Timestamp;
 pub use tree::{Entry, SkipReason, Tree};

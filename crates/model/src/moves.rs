@@ -164,6 +164,11 @@ pub fn is_alike<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is
     }
 }
 
+/// Whether two contents have more in common than not.
+pub fn are_alike(a: &[u8], b: &[u8]) -> bool {
+    text::alike(a, b) >= 0.5
+}
+
 /// Whether most of a path's earlier content is still there, perhaps in the middle of more.
 fn is_still_in<C: Contents>(contents: &C, path: &WorkspacePath, was: &Entry, is: &Entry) -> bool {
     let read = |entry: &Entry| match entry {

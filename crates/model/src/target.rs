@@ -1,12 +1,21 @@
 //! Targets: what a person types to refer to a moment.
 
+use std::fmt;
 use std::str::FromStr;
 
-use crate::id::is_id_prefix;
+use crate::id::{CheckpointId, is_id_prefix};
 
-/// A moment to return to, as typed; the engine finds the checkpoint.
+/// A moment to return to, and of which session, as typed: `t5`, `kmzq:t5`. The engine finds the checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub struct Target {
+    /// The beginning of a session's id, or its name. Only `t5` and `start` may have one.
+    pub session: Option<String>,
+    pub when: When,
+}
+
+/// A target without its session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
     /// `@`: the workspace as it is now.
     Now,
     /// `start`: the first checkpoint of the current line.
@@ -46,7 +55,59 @@ pub enum BadTarget {
     Shape,
 }
 
+impl Target {
+    /// The workspace as it is now.
+    pub const NOW: Self = Self { session: None, when: When::Now };
+
+    /// A place in a session.
+    pub fn turn(session: impl Into<String>, turn: u32, place: TurnPlace) -> Self {
+        Self { session: Some(session.into()), when: When::Turn { turn, place } }
+    }
+}
+
+impl From<&CheckpointId> for Target {
+    fn from(id: &CheckpointId) -> Self {
+        Self { session: None, when: When::Id(id.as_str().to_owned()) }
+    }
+}
+
 impl FromStr for Target {
+    type Err = BadTarget;
+
+    fn from_str(text: &str) -> Result<Self, BadTarget> {
+        let (session, when) = split_session(text);
+        Ok(Self { session: session.map(str::to_owned), when: when.parse()? })
+    }
+}
+
+/// As it is typed.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(session) = &self.session {
+            write!(f, "{session}:")?;
+        }
+        self.when.fmt(f)
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now => f.write_str("@"),
+            Self::Start => f.write_str("start"),
+            Self::Id(text) | Self::Name(text) => f.write_str(text),
+            Self::Age(ms) => {
+                let (unit, letter) = AGES.into_iter().rfind(|(unit, _)| *ms != 0 && ms % unit == 0).unwrap_or(AGES[0]);
+                write!(f, "{}{}", ms / unit, char::from(letter))
+            }
+            Self::Turn { turn, place: TurnPlace::Before } => write!(f, "t{turn}"),
+            Self::Turn { turn, place: TurnPlace::Step(step) } => write!(f, "t{turn}.{step}"),
+            Self::Turn { turn, place: TurnPlace::End } => write!(f, "t{turn}.end"),
+        }
+    }
+}
+
+impl FromStr for When {
     type Err = BadTarget;
 
     fn from_str(text: &str) -> Result<Self, BadTarget> {
@@ -82,25 +143,25 @@ pub fn check_name(name: &str) -> Result<(), BadTarget> {
         return Err(BadTarget::Shape);
     }
     match name.parse()? {
-        Target::Now | Target::Start => Err(BadTarget::Taken("`@` or `start`, which are targets of their own")),
-        Target::Age(_) => Err(BadTarget::Taken("an age such as `10m`")),
-        Target::Turn { .. } => Err(BadTarget::Taken("a turn such as `t5`")),
-        Target::Id(_) if name.len() >= SHOWN_LETTERS => {
+        When::Now | When::Start => Err(BadTarget::Taken("`@` or `start`, which are targets of their own")),
+        When::Age(_) => Err(BadTarget::Taken("an age such as `10m`")),
+        When::Turn { .. } => Err(BadTarget::Taken("a turn such as `t5`")),
+        When::Id(_) if name.len() >= SHOWN_LETTERS => {
             Err(BadTarget::Taken("an id, which is made of letters from k to z only"))
         }
-        Target::Id(_) => Ok(()),
-        Target::Name(_) if name.starts_with('-') => Err(BadTarget::Taken("an option")),
-        Target::Name(_) => Ok(()),
+        When::Id(_) => Ok(()),
+        When::Name(_) if name.starts_with('-') => Err(BadTarget::Taken("an option")),
+        When::Name(_) => Ok(()),
     }
 }
 
 /// The place in a session that a text would mean if it were written as targets are: `5`, `T5`, `turn5` and `#5` are `t5`.
-pub fn meant_turn(text: &str) -> Option<String> {
+pub fn meant_turn(text: &str) -> Option<When> {
     let folded = text.trim().to_ascii_lowercase();
     let number = ["turn", "t", ""].iter().find_map(|word| folded.strip_prefix(word))?;
     let number = number.trim_start_matches([' ', '-', '_', '#']);
     let meant = format!("t{number}");
-    (meant != text && matches!(meant.parse(), Ok(Target::Turn { .. }))).then_some(meant)
+    meant.parse().ok().filter(|when| meant != text && matches!(when, When::Turn { .. }))
 }
 
 /// Splits off a leading session: `SESSION:t5`.
@@ -117,37 +178,35 @@ pub fn split_path(text: &[u8]) -> Option<(&str, &[u8])> {
     let colon = |from: usize| text[from..].iter().position(|byte| *byte == b':').map(|at| from + at);
     let first = colon(0).filter(|at| *at > 0)?;
     let target = |end: usize| std::str::from_utf8(&text[..end]).ok();
-    let may_be_session = matches!(target(first)?.parse(), Ok(Target::Id(_) | Target::Name(_)));
+    let may_be_session = matches!(target(first)?.parse(), Ok(When::Id(_) | When::Name(_)));
     if let Some(second) = colon(first + 1).filter(|_| may_be_session)
         && let Ok(rest) = std::str::from_utf8(&text[first + 1..second])
-        && matches!(rest.parse(), Ok(Target::Turn { .. } | Target::Start))
+        && matches!(rest.parse(), Ok(When::Turn { .. } | When::Start))
     {
         return Some((target(second)?, &text[second + 1..]));
     }
     Some((target(first)?, &text[first + 1..]))
 }
 
+/// Units of ages, in milliseconds, with their letters.
+const AGES: [(i64, u8); 4] = [(1000, b's'), (60_000, b'm'), (3_600_000, b'h'), (86_400_000, b'd')];
+
 fn age(text: &str) -> Option<i64> {
-    let unit = match text.bytes().last()? {
-        b's' => 1000,
-        b'm' => 60_000,
-        b'h' => 3_600_000,
-        b'd' => 86_400_000,
-        _ => return None,
-    };
+    let last = text.bytes().last()?;
+    let (unit, _) = AGES.into_iter().find(|(_, letter)| *letter == last)?;
     let digits = &text[..text.len() - 1];
     let number: i64 = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())??;
     number.checked_mul(unit)
 }
 
-fn turn(text: &str) -> Option<Target> {
+fn turn(text: &str) -> Option<When> {
     let number = |t: &str| t.bytes().all(|b| b.is_ascii_digit()).then(|| t.parse::<u32>().ok()).flatten();
     let (turn, place) = match text.strip_prefix('t')?.split_once('.') {
         None => (&text[1..], TurnPlace::Before),
         Some((turn, "end")) => (turn, TurnPlace::End),
         Some((turn, step)) => (turn, TurnPlace::Step(number(step)?)),
     };
-    Some(Target::Turn { turn: number(turn)?, place })
+    Some(When::Turn { turn: number(turn)?, place })
 }
 
 #[cfg(test)]
@@ -157,21 +216,45 @@ mod tests {
     #[test]
     fn each_form_is_known_by_its_look() {
         for (text, expected) in [
-            ("@", Target::Now),
-            ("start", Target::Start),
-            ("kmz", Target::Id("kmz".into())),
-            ("before-refactor", Target::Name("before-refactor".into())),
-            ("10m", Target::Age(600_000)),
-            ("2h", Target::Age(7_200_000)),
-            ("t5", Target::Turn { turn: 5, place: TurnPlace::Before }),
-            ("t5.2", Target::Turn { turn: 5, place: TurnPlace::Step(2) }),
-            ("t5.end", Target::Turn { turn: 5, place: TurnPlace::End }),
-            ("t5.x", Target::Name("t5.x".into())),
-            ("99999999999999999999m", Target::Name("99999999999999999999m".into())),
+            ("@", When::Now),
+            ("start", When::Start),
+            ("kmz", When::Id("kmz".into())),
+            ("before-refactor", When::Name("before-refactor".into())),
+            ("10m", When::Age(600_000)),
+            ("2h", When::Age(7_200_000)),
+            ("t5", When::Turn { turn: 5, place: TurnPlace::Before }),
+            ("t5.2", When::Turn { turn: 5, place: TurnPlace::Step(2) }),
+            ("t5.end", When::Turn { turn: 5, place: TurnPlace::End }),
+            ("t5.x", When::Name("t5.x".into())),
+            ("99999999999999999999m", When::Name("99999999999999999999m".into())),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
-        assert_eq!("".parse::<Target>(), Err(BadTarget::Empty));
+        assert_eq!("".parse::<When>(), Err(BadTarget::Empty));
+    }
+
+    #[test]
+    fn a_target_is_written_as_it_is_typed() {
+        for text in [
+            "@",
+            "start",
+            "kmz",
+            "before",
+            "0s",
+            "90s",
+            "10m",
+            "2h",
+            "3d",
+            "t5",
+            "t5.2",
+            "t5.end",
+            "kmzq:t5",
+            "a b:start",
+        ] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+        }
+        assert_eq!("kmzq:t5".parse(), Ok(Target::turn("kmzq", 5, TurnPlace::Before)));
+        assert_eq!("kmzq:".parse::<Target>(), Err(BadTarget::Empty));
     }
 
     #[test]
@@ -213,7 +296,7 @@ mod tests {
             ("turn", None),
             ("größe", None),
         ] {
-            assert_eq!(meant_turn(text).as_deref(), meant, "{text}");
+            assert_eq!(meant_turn(text).map(|when| when.to_string()).as_deref(), meant, "{text}");
         }
     }
 

@@ -51,7 +51,7 @@ pub use home::{Home, Known, NotedWorkspace, Settled};
 pub use objects::{CHUNKED_FROM, Packed, pack_blob, pack_large, pack_tree};
 pub use operations::{OperationRow, OperationState};
 pub use progress::{Progress, ProgressNote};
-pub use query::{ChainLink, CheckpointRow};
+pub use query::{ChainLink, CheckpointRow, StoredTree};
 pub use reader::Reader;
 pub use reopened::{Reopened, ReopenedNote};
 pub use search::{Hit, HitKind};

@@ -30,6 +30,14 @@ pub struct CheckpointRow {
     pub annotation: Option<String>,
 }
 
+/// What a checkpoint captured: its tree, and git's state.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredTree {
+    pub line: u32,
+    pub tree: ObjectId,
+    pub git: Option<ObjectId>,
+}
+
 /// A checkpoint as a link of the chain that leads back from now: enough to go from one to the one before it.
 #[derive(Clone, Copy, Debug)]
 pub struct ChainLink {
@@ -315,6 +323,14 @@ impl Reader {
         let mut query = db.prepare_cached(sql)?;
         let rows = query.query_map(rusqlite::params![line, seq as i64], |row| Ok(ObjectId(row.get(0)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// What every checkpoint of the store captured, in order.
+    pub fn every_tree(&self) -> Result<Vec<StoredTree>, StoreError> {
+        self.rows("SELECT line, tree, git FROM checkpoints ORDER BY seq", [], |row| {
+            let git = row.get::<_, Option<[u8; 32]>>(2)?.map(ObjectId);
+            Ok(StoredTree { line: row.get(0)?, tree: ObjectId(row.get(1)?), git })
+        })
     }
 
     fn numbers(&self, sql: &str, params: impl Params) -> Result<Vec<u64>, StoreError> {

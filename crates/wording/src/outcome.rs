@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use piton_engine::model::{OperationVerb, SkipReason};
-use piton_engine::view::{LeftoverView, OperationOutcome, OutsideAct, OutsideView, PathView, SkippedView};
+use piton_engine::view::{LeftoverView, OperationOutcome, OutsideAct, OutsideView, PathView, SkippedView, TornView};
 
 use crate::call::{Call, call, flag};
 use crate::conversation;
@@ -17,7 +17,7 @@ use crate::plan::{
 };
 use crate::skipped;
 use crate::text;
-use crate::text::{Style, Text, note};
+use crate::text::{Style, Text, note, warning};
 use crate::words::{grouped, plural};
 
 /// What an operation did, in one line: `2 restored, 1 recreated, 3 deleted, 1 merged; verified`.
@@ -146,7 +146,7 @@ pub fn remarks(
     list(out, rescued, paths(&outcome.rescued));
     let came_since = "created or changed after the plan was shown; left as they are";
     list(out, came_since.into(), paths(&outcome.came_since));
-    let deleted_new = text!["deleted, though neither a plan nor an earlier checkpoint showed them", kept];
+    let deleted_new = text!["deleted, though neither a plan nor an earlier checkpoint showed them as they were", kept];
     list(out, deleted_new, paths(&outcome.deleted_new));
     let leftovers = "done, but some of piton's temporary copies could not be removed";
     list(out, leftovers.into(), outcome.leftovers.iter().map(|left| leftover(left).into()).collect());
@@ -157,6 +157,7 @@ pub fn remarks(
     let (refused, unknown): (Vec<_>, Vec<_>) =
         outcome.not_done.iter().partition(|one| one.reason == SkipReason::Refused);
     list(out, "not restored".into(), unknown.into_iter().map(not_done).collect());
+    say_torn(out, &outcome.torn);
     let refused = refused.into_iter().map(|one| escape_view(&one.path).into()).collect();
     list(out, "not restored, or with other permission bits, because the system refused it".into(), refused);
     say_unknown(out, &outcome.unknown);
@@ -172,7 +173,10 @@ pub fn remarks(
     }
     let heading = note("came back, though you or another session may have deleted it:");
     say_owned(out, heading, &outcome.unsure_back, shown, |file| doubt::of_file(file, names, &room.now));
-    say_owned(out, note("carried over:"), &outcome.carried, shown, |file| whose(file, names));
+    // Where nothing was done for conflicts, nothing was carried anywhere.
+    if outcome.operation.is_some() || outcome.already {
+        say_owned(out, note("carried over:"), &outcome.carried, shown, |file| whose(file, names));
+    }
     say_outside(out, &outcome.outside, outcome.touched_outside, way_outside(outcome));
     if outcome.operation.is_some() && !outcome.commands.is_empty() {
         let ran = plural(outcome.commands.len() as u64, "command");
@@ -202,11 +206,20 @@ pub fn leftover(left: &LeftoverView) -> String {
     format!("{}: {}", escape_view(&left.path), escape(&left.why))
 }
 
+/// That a repository is in two places, and how to bring it together.
+pub fn say_torn(out: &mut Lines, torn: &[TornView]) {
+    for TornView { from, to } in torn {
+        let (from, to) = (format!("{}/.git", escape_view(from)), escape_view(to));
+        let stays = format!("{from} stays where it is, since piton never writes git's own folders");
+        out.say(warning(format!("{stays}; its files go to {to}, and moving {from} there too makes it whole")));
+    }
+}
+
 /// `src/a.rs (unreadable)`.
 pub fn not_done(one: &SkippedView) -> Text {
     let way_out = match one.reason {
         SkipReason::Worktree => text!["; run piton in it"],
-        SkipReason::GitFolder => text!["; not captured, so only git brings it back"],
+        SkipReason::GitFolder => text!["; piton neither captures nor writes it"],
         _ if one.was_captured => {
             let rewind = call("rewind").asking("TURN").arg("--path").asking("PATH");
             text!["; ", rewind, " brings back what was there before that turn"]

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use piton_engine::model::OperationVerb;
+use piton_engine::model::inverse::Why;
 use piton_engine::model::ownership::Owner;
 use piton_engine::model::short::one_line;
 use piton_engine::view::{ChangedFile, CommandView, OutsideAct, OutsideView, PathView, PlanView, UnknownTurn};
@@ -94,7 +95,8 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     say_conflicts(out, room, &plan.conflicts, around.whole);
     if around.whole && !around.partial && plan.open_conflicts().next().is_some() {
         let can_be_decided = plan.open_conflicts().any(|conflict| conflict.why.can_be_decided());
-        conflicts::say_ways(out, can_be_decided);
+        let goes_along = plan.open_conflicts().any(|conflict| conflict.why == Why::Along);
+        conflicts::say_ways(out, can_be_decided, goes_along);
     }
     let shown = if around.whole { usize::MAX } else { room.lines(LONG_LIST / 4) };
     out.list("Left as it is, as you asked:", excepted(&plan.excepted, &plan.in_part), shown);
@@ -131,6 +133,7 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     say_outside(out, &plan.outside, plan.touches_outside, flag("--outside").into());
     say_commands(out, room, &plan.commands, around);
     out.list(warning("not restored:"), plan.not_done.iter().map(outcome::not_done), shown);
+    outcome::say_torn(out, &plan.torn);
     say_unknown(out, &plan.unknown);
     let others = skipped::others(&plan.skipped, &plan.not_done);
     let others = skipped::lines(&others, if around.whole { usize::MAX } else { 3 });

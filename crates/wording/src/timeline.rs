@@ -89,6 +89,8 @@ pub struct Below {
     pub paths: Vec<Text>,
     /// Only a text with counts after it is cut: paths and reasons are shown whole.
     pub counts: Option<Counts>,
+    /// Whether there may be more than is counted.
+    pub is_unknown: bool,
     /// How that is known, or how it ended.
     pub remark: Text,
 }
@@ -234,6 +236,7 @@ fn of_step(turn: &TurnView, step: &StepView, is_running: bool, names: &Names) ->
         label: Text::new(Style::Id, names.target(&turn.session, turn.number, Some(step.number))),
         text: Text::new(Style::Plain, one_line(&step.summary, usize::MAX)),
         counts: Some(step.changes),
+        is_unknown: turn.unknown.is_some(),
         remark,
         ..Below::default()
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 use piton_engine::AcceptOptions;
-use piton_engine::model::Target;
+use piton_engine::model::When;
 use piton_engine::model::target::{TurnPlace, split_session};
 use piton_engine::view::AcceptedChanges;
 use piton_wording::owners::Names;
@@ -84,8 +84,8 @@ type TurnOrStep = (u32, Option<u32>);
 fn place(word: &OsString) -> Option<(Option<String>, TurnOrStep)> {
     let (session, place) = split_session(word.to_str()?);
     let place = match place.parse() {
-        Ok(Target::Turn { turn, place: TurnPlace::Before }) => (turn, None),
-        Ok(Target::Turn { turn, place: TurnPlace::Step(step) }) => (turn, Some(step)),
+        Ok(When::Turn { turn, place: TurnPlace::Before }) => (turn, None),
+        Ok(When::Turn { turn, place: TurnPlace::Step(step) }) => (turn, Some(step)),
         _ => return None,
     };
     Some((session.map(str::to_owned), place))

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use piton_engine::BlameOptions;
 use piton_engine::view::Blame;
+use piton_engine::{BlameOptions, IntoTarget};
 use piton_wording::blame::{Margin, margin};
 use piton_wording::escape::{escape_line, escape_view};
 use piton_wording::owners::Names;
@@ -56,7 +56,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         (Some(file), _) => resolve(workspace.path(), &surroundings.here, file)?,
         (None, b64) => from_base64(b64.as_deref().unwrap_or_default())?,
     };
-    let options = BlameOptions { at: args.at.clone(), lines: args.lines };
+    let options = BlameOptions { at: args.at.as_ref().map(IntoTarget::into_target).transpose()?, lines: args.lines };
     let progress = workspace.progress();
     let blame = with_progress(console, &progress, "Reading", || workspace.blame(&path, &options))?;
     let names = if console.is_json() { Names::default() } else { Names::of(&workspace.sessions()?.sessions) };

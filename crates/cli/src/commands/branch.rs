@@ -5,7 +5,7 @@ mod compare;
 use std::io::{self, Write};
 
 use piton_agents::Agents;
-use piton_engine::model::{Rank, Target};
+use piton_engine::model::{Rank, When};
 use piton_engine::view::{BranchDeletion, SessionView, Sessions};
 use piton_engine::{DeleteOptions, Workspace};
 use piton_wording::escape::escape;
@@ -245,7 +245,7 @@ fn branches(count: usize) -> String {
 
 fn age(typed: &str) -> Result<i64, Failure> {
     match typed.parse() {
-        Ok(Target::Age(ms)) => Ok(ms),
+        Ok(When::Age(ms)) => Ok(ms),
         _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
             .hint(text!["an age is a number and s, m, h or d, as in ", flag("--older-than").arg("30d")])),
     }

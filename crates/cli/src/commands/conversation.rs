@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use piton_engine::ConversationOptions;
-use piton_engine::model::Target;
+use piton_engine::model::When;
 use piton_engine::model::target::TurnPlace;
 use piton_engine::view::{Conversation, SaidView};
 use piton_wording::escape::{escape, escape_line};
@@ -46,7 +46,7 @@ fn turn(text: &str) -> Result<u32, String> {
         return Ok(number);
     }
     match text.parse() {
-        Ok(Target::Turn { turn, place: TurnPlace::Before }) => Ok(turn),
+        Ok(When::Turn { turn, place: TurnPlace::Before }) => Ok(turn),
         _ => Err("a turn is written as `t5`".to_owned()),
     }
 }

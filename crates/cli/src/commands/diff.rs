@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use piton_engine::model::WorkspacePath;
+use piton_engine::model::{Target, WorkspacePath};
 use piton_engine::view::{Diff, FileDiff, TurnShown};
-use piton_engine::{DiffError, DiffOptions, TargetError, TurnOptions, Workspace};
+use piton_engine::{DiffError, DiffOptions, IntoTarget, TargetError, TurnOptions, Workspace};
 use piton_wording::escape::{bytes_of, escape_path, escape_view};
 use piton_wording::owners::Names;
 use piton_wording::words::{changes, grouped, label, plural, sign, unknown};
@@ -134,7 +134,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     if !diff.unsure.is_empty() {
         let target = diff.turn.as_deref().unwrap_or_default();
         let count = plural(diff.unsure.len() as u64, "file");
-        let shows = call("show").arg(options.from.as_deref().unwrap_or(target));
+        let shows = call("show").arg(options.from.as_ref().map_or(target.to_owned(), Target::to_string));
         let why = text![" left out, as they may not be of ", target, ": ", shows, " has them"];
         console.advise(note(text![count, why]));
     }
@@ -168,8 +168,8 @@ fn nothing(
 
 /// The words, sorted into targets and paths.
 struct Asked {
-    from: Option<String>,
-    to: Option<String>,
+    from: Option<Target>,
+    to: Option<Target>,
     paths: Vec<WorkspacePath>,
     /// Words that are no targets and nothing else says that they are paths.
     guessed: Vec<(WorkspacePath, OsString)>,
@@ -206,12 +206,13 @@ impl Asked {
 }
 
 /// A word as a target, if it is one. A word that looks like one and is not is an error, unless there is such a path.
-fn as_target(workspace: &Workspace, here: &Path, word: &OsString) -> Result<Option<String>, Failure> {
+fn as_target(workspace: &Workspace, here: &Path, word: &OsString) -> Result<Option<Target>, Failure> {
     let Some(text) = word.to_str().filter(|text| !text.starts_with('/') && !text.starts_with('.')) else {
         return Ok(None);
     };
-    match workspace.resolve(text) {
-        Ok(_) | Err(TargetError::Now) => Ok(Some(text.to_owned())),
+    let Ok(target) = text.into_target() else { return Ok(None) };
+    match workspace.resolve(&target) {
+        Ok(_) | Err(TargetError::Now) => Ok(Some(target)),
         Err(TargetError::Unknown { .. } | TargetError::Bad(_)) => Ok(None),
         Err(TargetError::Store(error)) => Err(error.into()),
         Err(_) if here.join(word).symlink_metadata().is_ok() => Ok(None),

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use piton_engine::view::Exported;
-use piton_engine::{ExportOptions, ExportWhat};
+use piton_engine::view::{CopyView, Exported, PathView};
+use piton_engine::{ExportOptions, ExportWhat, IntoTarget};
 use piton_wording::escape::{escape, escape_path, escape_view};
 use piton_wording::{Code, Failure, Style, call, flag, text, words};
 
@@ -23,10 +23,12 @@ use crate::paths::resolve;
 /// transcript, and the turns that it shares with the session that it is a branch of. `piton import` reads it into the store
 /// of another workspace, here or on another machine. Whoever has the file can read all of it.
 ///
-/// With `--git` nothing but commits is made, and what is ignored and not tracked (`.env`, keys) or changed by a filter of git's
-/// (git-crypt, LFS) stays out of them: the output lists it, and `--include` takes in what you name. Of a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
+/// With `--git` nothing but commits is made. What is or was ignored and is not tracked (`.env`, keys), what a filter of git's
+/// changes (git-crypt, LFS), and copies of such files, also renamed and edited ones, stay out of them: the output lists it, and
+/// `--include` takes in what you name. Of a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
 /// each turn, one after the other, and your own edits between turns as commits of their own, so that `git log -p`, `git
-/// blame` or `git bisect` can look at them. The same checkpoints always become the same commits. HEAD, the index and your
+/// blame` or `git bisect` can look at them. The same checkpoints with the same files left out
+/// become the same commits. HEAD, the index and your
 /// files stay as they are; only the reference is made.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -72,7 +74,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let workspace = surroundings.open(console)?;
     let what = match (&args.target, &args.session) {
         (_, Some(session)) => ExportWhat::Session(session.clone()),
-        (Some(target), None) => ExportWhat::Checkpoint(target.clone()),
+        (Some(target), None) => ExportWhat::Checkpoint(target.into_target()?),
         (None, None) => return Err(Failure::user(Code::Arguments, "an export needs a checkpoint or a session")),
     };
     let include = args.include.iter().map(|path| resolve(workspace.path(), &surroundings.here, path));
@@ -114,8 +116,15 @@ fn write_remarks(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::R
     let note = look.paint.warn("note:");
     let filtered = "a filter of git's changes them (git-crypt, LFS), and piton runs none";
     let unwatched = "git is told not to look at them (skip-worktree, assume-unchanged) and has something else there";
-    let stayed =
-        [(&exported.ignored, "git ignores them"), (&exported.filtered, filtered), (&exported.unwatched, unwatched)];
+    let copied = "what they hold was in one of those at some time, or they are an edited copy";
+    let lines = |paths: &[PathView]| paths.iter().map(escape_view).collect::<Vec<_>>();
+    let from = |copy: &CopyView| format!("{} (from {})", escape_view(&copy.path), escape_view(&copy.from));
+    let stayed = [
+        (lines(&exported.ignored), "git ignores them, or did at some checkpoint"),
+        (lines(&exported.filtered), filtered),
+        (lines(&exported.unwatched), unwatched),
+        (exported.copies.iter().map(from).collect(), copied),
+    ];
     for (paths, why) in stayed {
         if paths.is_empty() {
             continue;
@@ -123,7 +132,7 @@ fn write_remarks(out: &mut dyn Write, look: &Look, exported: &Exported) -> io::R
         let include = flag("--include").asking("PATH");
         writeln!(out, "{note} left out, because {why}; {} takes one in:", look.text(include))?;
         let shown = look.lines(files::ON_A_TERMINAL).min(paths.len());
-        paths[..shown].iter().try_for_each(|path| writeln!(out, "  {}", escape_view(path)))?;
+        paths[..shown].iter().try_for_each(|path| writeln!(out, "  {path}"))?;
         files::write_rest(out, look, "  ", paths.len() - shown)?;
     }
     if !exported.without.is_empty() {

@@ -5,7 +5,7 @@ mod timeline;
 
 use std::path::Path;
 
-use piton_engine::model::{Target, Timestamp};
+use piton_engine::model::{Timestamp, When};
 use piton_engine::view::{Cursor, LogEntry, Timeline};
 use piton_engine::{LogOptions, TimelineOptions, Workspace};
 use piton_wording::escape::escape_path;
@@ -173,7 +173,7 @@ pub fn around(workspace: &Workspace, shown: &Timeline) -> Result<Around, Failure
 /// The moment that an age means.
 pub fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     match typed.parse() {
-        Ok(Target::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
+        Ok(When::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
         _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
             .hint(text!["an age is a number and s, m, h or d, as in ", flag("--since").arg("10m")])),
     }

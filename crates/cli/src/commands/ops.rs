@@ -113,8 +113,8 @@ fn write(out: &mut dyn Write, look: &Look, rows: &[Row<'_>]) -> io::Result<()> {
 /// What it changed; none where that cannot be told any more.
 fn counts(workspace: &Workspace, operation: &OperationView) -> Option<Counts> {
     let options = DiffOptions {
-        from: Some(operation.before.to_string()),
-        to: Some(operation.after.as_ref()?.to_string()),
+        from: Some((&operation.before).into()),
+        to: Some(operation.after.as_ref()?.into()),
         names_only: true,
         ..DiffOptions::default()
     };

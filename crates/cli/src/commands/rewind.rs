@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use piton_engine::model::{OperationVerb, Scope};
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
-use piton_engine::{Carry, Plan, RewindOptions, Workspace};
+use piton_engine::{Carry, IntoTarget, Plan, RewindOptions, Workspace};
 use piton_wording::checkpoints::moment;
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::outcome::{not_done, nothing, summary, way_back};
@@ -150,21 +150,22 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     if args.careful {
         way.how = How::Careful;
     }
-    let act = Act::Rewind { target: args.target.clone(), options };
+    let wanted = args.target.into_target()?;
+    let act = Act::Rewind { target: wanted.clone(), options };
     let signals = Signals::watch(&workspace);
     let done = operate::carry_out(console, &mut workspace, &act, &way, &signals, |console, plan| {
         if args.all_workspaces {
             show_others(plan, &args.elsewhere(), console);
         }
     });
-    let done = done.map_err(|failure| match workspace.resolve(&args.target) {
+    let done = done.map_err(|failure| match workspace.resolve(&wanted) {
         Ok(_) => failure,
         Err(_) => surroundings.hint_earlier_turns(failure, &workspace),
     })?;
     let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
     let target = match scope {
         Some(ScopeArg::Conversation) => None,
-        _ => Some(target_of(&workspace, &outcome, &args.target)?),
+        _ => Some(target_of(&workspace, &outcome, &wanted)?),
     };
     if let (true, Some(target)) = (args.all_workspaces, &target) {
         // A turn that was interrupted here was so everywhere.
@@ -273,7 +274,7 @@ fn show_others(plan: &PlanView, options: &RewindOptions, console: &mut Console) 
         let Some(target) = &plan.target else { return Err("a rewind without a target".to_owned()) };
         let counterpart = other.counterpart(target).map_err(|error| error.to_string())?;
         let target = counterpart.ok_or("the session captured nothing there from that moment on")?;
-        other.plan_rewind(target.id.as_str(), options).map_err(|error| error.to_string())
+        other.plan_rewind(&target.id, options).map_err(|error| error.to_string())
     };
     for path in &plan.other_workspaces {
         let there = plan_there(path);
@@ -303,7 +304,7 @@ fn rewind_others(outcome: &OperationOutcome, target: &CheckpointView, options: &
             let anew = call("rewind").asking("TARGET").there(path);
             return Err(text!["its folder is gone; ", anew, " makes it anew"].plain());
         }
-        other.rewind_now(target.id.as_str(), options).map_err(|error| error.to_string())
+        other.rewind_now(&target.id, options).map_err(|error| error.to_string())
     };
     let others = outcome.other_workspaces.iter();
     others
@@ -359,7 +360,12 @@ pub fn write(
 }
 
 /// The checkpoint that was rewound to: by its id, because an age means another one as time goes on.
-pub fn target_of(workspace: &Workspace, outcome: &OperationOutcome, typed: &str) -> Result<CheckpointView, Failure> {
+pub fn target_of(
+    workspace: &Workspace,
+    outcome: &OperationOutcome,
+    wanted: impl IntoTarget,
+) -> Result<CheckpointView, Failure> {
     let id = outcome.operation.as_ref().and_then(|operation| operation.target.as_deref());
-    Ok((&workspace.resolve(id.unwrap_or(typed))?).into())
+    let target = id.map_or_else(|| wanted.into_target(), IntoTarget::into_target)?;
+    Ok((&workspace.resolve(target)?).into())
 }

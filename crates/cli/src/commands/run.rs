@@ -228,7 +228,7 @@ impl Session {
 
     /// What changed in a workspace between two checkpoints; none where that cannot be told.
     fn changed(&self, path: &Path, from: &CheckpointView, to: &CheckpointView) -> Option<Counts> {
-        let (from, to) = (Some(from.id.to_string()), Some(to.id.to_string()));
+        let (from, to) = (Some((&from.id).into()), Some((&to.id).into()));
         let options = DiffOptions { from, to, names_only: true, ..DiffOptions::default() };
         Some(self.engine.open(path).ok()?.diff(&options).ok()?.changes)
     }

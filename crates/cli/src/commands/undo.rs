@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use piton_engine::model::OperationVerb;
 use piton_engine::view::OperationOutcome;
-use piton_engine::{Choice, OperationError, RedoOptions, UndoOptions, Which, Whose, Workspace};
+use piton_engine::{Choice, IntoTarget, OperationError, RedoOptions, UndoOptions, Which, Whose, Workspace};
 use piton_wording::outcome::{nothing, way_back};
 use piton_wording::owners::Names;
 use piton_wording::{Call, Code, Failure, call, text, without};
@@ -24,7 +24,8 @@ use crate::signals::Signals;
 
 /// Take back chosen changes and keep all others
 ///
-/// Without anything: the last turn that changed something which is still there. What you and others did since stays, in
+/// Without anything: the last turn that changed something which is still there; with `--owner you` alone, what you did since the
+/// last prompt. What you and others did since stays, in
 /// the same files too: the change is taken out of what is there now. Where that does not go together, nothing is done and
 /// the places are shown. What may be your own edit or another session's is left alone. The state now is captured first, so `piton redo` takes
 /// the undo back.
@@ -44,7 +45,7 @@ pub struct Args {
     /// Of this session: the beginning of its id, or its name [default: the one that reported last]
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Whose changes: agent or you [default: agent]
+    /// Whose changes: agent or you [default: agent]. Your own with nothing else: those since the last prompt
     #[arg(long, value_name = "WHO", hide_possible_values = true)]
     owner: Option<Whom>,
     /// Take back what may be your own edit or another session's, too
@@ -67,7 +68,7 @@ enum Whom {
     Agent,
 }
 
-pub const EXAMPLES: [Example; 11] = [
+pub const EXAMPLES: [Example; 13] = [
     Example::Call("undo", "the agent's last turn that changed something"),
     Example::Call("undo last 2", "its last two changes"),
     Example::Call("undo 3 5", "changes 3 and 5 of `piton changes`"),
@@ -76,6 +77,8 @@ pub const EXAMPLES: [Example; 11] = [
     Example::Call("undo --since 10m --preview", "what it did in the last ten minutes"),
     Example::Call("undo t3 --conflict markers", "with both versions in the file where they clash"),
     Example::Call("undo --owner you --path notes.md", "your own edits of a file"),
+    Example::Call("undo --owner you", "what you did since the last prompt"),
+    Example::Call("undo all --owner you", "everything that you did"),
     Example::Call("undo t3 --owner you", "what you did from the beginning of turn 3 to the next prompt"),
     Example::Call("undo --wait", "as soon as the agent's turn has ended"),
     Example::Call("undo --op kmzq", "takes back an operation: `piton ops` lists them"),
@@ -101,14 +104,14 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         ]));
     }
     let between = args.between.as_deref().and_then(|two| match two {
-        [from, to] => Some((from.clone(), to.clone())),
+        [from, to] => Some(from.into_target().and_then(|from| Ok((from, to.into_target()?)))),
         _ => None,
     });
     let choice = Choice {
         what,
         paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
         since: args.since.as_deref().map(|typed| log::since(typed, console.look.now.at)).transpose()?,
-        between,
+        between: between.transpose()?,
         session: of.or_else(|| args.session.clone()),
         whose: args.owner.map(|whom| match whom {
             Whom::You => Whose::You,

@@ -69,7 +69,16 @@ fn ignored_files_are_listed_and_nothing_but_a_file_is_replaced() {
     std::fs::write(scene.world.path(".env"), "SECRET=1\n").unwrap();
     scene.ok(&["checkpoint", "secret"]);
     let said = scene.told(&["export", "secret", "--git", "out"]);
-    assert!(said.contains("left out, because git ignores them; `--include PATH` takes one in:\n  .env\n"), "{said}");
+    assert!(
+        said.contains(
+            "left out, because git ignores them, or did at some checkpoint; `--include PATH` takes one in:\n  .env\n"
+        ),
+        "{said}"
+    );
+    std::fs::rename(scene.world.path(".env"), scene.world.path("env.production")).unwrap();
+    scene.ok(&["checkpoint", "moved"]);
+    let said = scene.told(&["export", "moved", "--git", "out-moved"]);
+    assert!(said.contains("takes one in:\n  env.production (from .env)\n"), "{said}");
     std::fs::write(scene.world.path(".gitattributes"), "*.crypt filter=git-crypt\n").unwrap();
     std::fs::write(scene.world.path("key.crypt"), "plain\n").unwrap();
     scene.ok(&["checkpoint", "crypt"]);

@@ -1,7 +1,7 @@
 //! Checkpoints as commits, so that git's own tools can look at them.
 //!
 //! One commit for a checkpoint, or one for each turn of a session, each after the other, with the user's own edits between
-//! turns as commits of their own. The same checkpoints always become the same commits. Written under a name of piton's
+//! turns as commits of their own. The same checkpoints with the same files left out always become the same commits. Written under a name of piton's
 //! first, read back and compared with ids that are reckoned here, and only then the user's reference is set. Never touches
 //! HEAD, an index or a working tree.
 
@@ -14,7 +14,8 @@ use piton_host::clock;
 use piton_host::git::{ExportRepository, GitError, GitId, PlaceError};
 use piton_model::diff::TreeSource;
 use piton_model::short::one_line;
-use piton_model::{Cause, Entry, ObjectId, OperationId, WorkspacePath};
+use piton_model::target::TurnPlace;
+use piton_model::{Cause, Entry, ObjectId, OperationId, Target, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, SessionRow, StoreError, TurnRow};
 
 use crate::capture::ignored::Private;
@@ -41,8 +42,8 @@ pub struct ExportOptions {
 /// What can be exported.
 #[derive(Clone, Debug)]
 pub enum ExportWhat {
-    /// One checkpoint, given a target.
-    Checkpoint(String),
+    /// One checkpoint.
+    Checkpoint(Target),
     /// Every turn of a session, given the beginning of its id or its name.
     Session(String),
 }
@@ -182,6 +183,7 @@ impl History {
             ignored: private.ignored.iter().map(Into::into).collect(),
             filtered: private.filtered.iter().map(Into::into).collect(),
             unwatched: private.unwatched.iter().map(Into::into).collect(),
+            copies: private.copies.iter().map(Into::into).collect(),
             empty_folders: left_out.empty,
             other_modes: left_out.modes,
             skipped_count,
@@ -189,22 +191,21 @@ impl History {
         })
     }
 
-    /// What is ignored, filtered or hidden from git, and not asked for. It stays out of every commit, whichever of them has the rule.
+    /// What is ignored, filtered or hidden from git, or a copy of such a file, and not asked for. It stays out of every commit,
+    /// whichever of them has the rule.
     fn staying_out(&self, planned: &[Planned], include: &[WorkspacePath]) -> Result<Private, ExportError> {
         let mut private = self.private_in(planned.iter().map(|one| &one.row.checkpoint))?;
         for wanted in include {
             if !private.all().any(|path| path.is_within(wanted)) {
                 return Err(ExportError::NotIgnored(wanted.clone()));
             }
-            for paths in [&mut private.ignored, &mut private.filtered, &mut private.unwatched] {
-                paths.retain(|path| !path.is_within(wanted));
-            }
+            private.allow(wanted);
         }
         Ok(private)
     }
 
-    fn commit_of_checkpoint(&self, target: &str) -> Result<Planned, ExportError> {
-        let row = self.resolve(target)?;
+    fn commit_of_checkpoint(&self, target: &Target) -> Result<Planned, ExportError> {
+        let row = self.checkpoint_at(target)?;
         let checkpoint = &row.checkpoint;
         // What an automatic one is described by comes after it: it is the state before that.
         let described = checkpoint.description.as_ref().map(|text| match checkpoint.cause {
@@ -240,8 +241,9 @@ impl History {
         let mut last_seq = planned[0].row.seq;
         for turn in self.store.turns(&id)? {
             let number = turn.turn.number;
-            let before = self.at_place(&format!("{id}:t{number}"))?;
-            let Some(end) = self.at_place(&format!("{id}:t{number}.end"))? else {
+            let at = |place| Target::turn(id.as_str(), number, place);
+            let before = self.at_place(&at(TurnPlace::Before))?;
+            let Some(end) = self.at_place(&at(TurnPlace::End))? else {
                 without.push(number);
                 continue;
             };
@@ -265,8 +267,8 @@ impl History {
         Ok((planned, without))
     }
 
-    fn at_place(&self, target: &str) -> Result<Option<CheckpointRow>, ExportError> {
-        match self.resolve(target) {
+    fn at_place(&self, target: &Target) -> Result<Option<CheckpointRow>, ExportError> {
+        match self.checkpoint_at(target) {
             Ok(row) => Ok(Some(row)),
             Err(TargetError::Gap { .. }) => Ok(None),
             Err(error) => Err(error.into()),

@@ -34,8 +34,8 @@ impl History {
         let diff = match (&end_a, &end_b) {
             (Some(from), Some(to)) => {
                 let options = DiffOptions {
-                    from: Some(from.to_string()),
-                    to: Some(to.to_string()),
+                    from: Some(from.into()),
+                    to: Some(to.into()),
                     context: options.context,
                     ..DiffOptions::default()
                 };

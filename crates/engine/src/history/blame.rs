@@ -28,7 +28,7 @@ use past::{NOW, Past, Version, Who, renamed};
 #[derive(Clone, Debug, Default)]
 pub struct BlameOptions {
     /// The moment to look at; the current file if not given.
-    pub at: Option<String>,
+    pub at: Option<Target>,
     /// The first and last line, from 1; all if not given. A last line beyond the end means the end.
     pub lines: Option<(u32, u32)>,
 }
@@ -102,12 +102,8 @@ impl History {
         if path.is_root() {
             return Err(BlameError::Folder(path.clone()));
         }
-        let at = match options.at.as_deref() {
-            Some(text) if text.parse::<Target>().map_err(TargetError::from)? != Target::Now => {
-                Some(self.resolve(text)?)
-            }
-            _ => None,
-        };
+        let then = options.at.as_ref().filter(|at| **at != Target::NOW);
+        let at = then.map(|at| self.checkpoint_at(at)).transpose()?;
         self.store.read_steadily(|| {
             let mut past = Past::of(self)?;
             let (blob, bytes) = match &at {

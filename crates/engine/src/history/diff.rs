@@ -21,9 +21,9 @@ use crate::workspace::{History, Standing};
 pub struct DiffOptions {
     /// The earlier side; when not given, the beginning of the last turn, or a rewind after it, else the newest
     /// checkpoint.
-    pub from: Option<String>,
+    pub from: Option<Target>,
     /// The later side; the current state if not given.
-    pub to: Option<String>,
+    pub to: Option<Target>,
     /// Only these paths and everything beneath them.
     pub paths: Vec<WorkspacePath>,
     /// Lines of context around each difference.
@@ -86,7 +86,7 @@ impl History {
                 SideOf { root: row.checkpoint.root, row: Some(row) }
             }
         };
-        let to = self.side(options.to.as_deref().unwrap_or("@"), &mut now)?;
+        let to = self.side(options.to.as_ref().unwrap_or(&Target::NOW), &mut now)?;
         let (fresh, contents) = now.map(|n| (n.fresh, n.contents)).unwrap_or_default();
         let trees = Trees { fresh: &fresh, store: &self.store };
         let roots = [from.root, to.root];
@@ -154,8 +154,8 @@ impl History {
         Ok(Now { root: scan.root, fresh, contents, skipped: scan.skipped, folder: root, index: scan.index, held })
     }
 
-    fn side(&self, target: &str, now: &mut Option<Now>) -> Result<SideOf, DiffError> {
-        if target.parse::<Target>().map_err(TargetError::from)? == Target::Now {
+    fn side(&self, target: &Target, now: &mut Option<Now>) -> Result<SideOf, DiffError> {
+        if *target == Target::NOW {
             let found = match now.take() {
                 Some(found) => found,
                 None => self.now(true)?,
@@ -164,7 +164,7 @@ impl History {
             *now = Some(found);
             return Ok(SideOf { row: None, root });
         }
-        let row = self.resolve(target)?;
+        let row = self.checkpoint_at(target)?;
         Ok(SideOf { root: row.checkpoint.root, row: Some(row) })
     }
 }

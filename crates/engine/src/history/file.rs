@@ -7,7 +7,7 @@ use piton_model::path::encode_base64;
 use piton_model::{CheckpointId, Entry, SkipReason, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
-use crate::history::target::TargetError;
+use crate::history::target::{IntoTarget, TargetError};
 use crate::view::FileView;
 use crate::workspace::History;
 
@@ -70,7 +70,7 @@ impl History {
     ///
     /// # Errors
     /// Where the target is none, it has a folder or nothing there, or it left the path out.
-    pub fn file_at(&self, target: &str, path: &WorkspacePath) -> Result<FileAt, FileError> {
+    pub fn file_at(&self, target: impl IntoTarget, path: &WorkspacePath) -> Result<FileAt, FileError> {
         let checkpoint = self.resolve(target)?;
         let (id, path) = (checkpoint.checkpoint.id.clone(), path.clone());
         if path.is_root() {

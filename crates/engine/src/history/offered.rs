@@ -2,7 +2,7 @@
 
 use piton_model::ownership::Owner;
 use piton_model::target::split_session;
-use piton_model::{Cause, Target};
+use piton_model::{Cause, When};
 use piton_store::StoreError;
 
 use crate::history::target::TargetError;
@@ -34,7 +34,7 @@ impl History {
                 turns.push(SinceTurn::from(&row));
             }
             let turn = rest.split_once('.').and_then(|(turn, _)| turn.parse().ok());
-            if let Some(Target::Turn { turn, .. }) = turn {
+            if let Some(When::Turn { turn, .. }) = turn {
                 for step in self.store.steps(lineage.session_of(turn), Some(turn))? {
                     steps.push((step.step.at.step, step.step.summary));
                 }

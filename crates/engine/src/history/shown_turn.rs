@@ -7,14 +7,14 @@ use std::collections::HashMap;
 
 use piton_model::diff;
 use piton_model::ownership::{Candidate, Owner};
-use piton_model::target::{TurnPlace, split_session};
-use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, TurnContext, WorkspacePath};
+use piton_model::target::TurnPlace;
+use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, TurnContext, When, WorkspacePath};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::history::changes::OwnedChange;
 use crate::history::diff::{both_sides, compare, empty_diff};
 use crate::history::operations::operation_views;
-use crate::history::target::TargetError;
+use crate::history::target::{IntoTarget, TargetError};
 use crate::view::{TurnDiff, TurnShown};
 use crate::workspace::History;
 
@@ -84,7 +84,8 @@ impl History {
     ///
     /// # Errors
     /// Where there is no such turn or step, or the store refuses.
-    pub fn turn_shown(&self, target: &str, options: &TurnOptions) -> Result<Option<TurnShown>, TargetError> {
+    pub fn turn_shown(&self, target: impl IntoTarget, options: &TurnOptions) -> Result<Option<TurnShown>, TargetError> {
+        let target = &target.into_target()?;
         let Some(meant) = self.turn_meant(target)? else { return Ok(None) };
         let key = (meant.session.clone(), meant.turn);
         let Some(mut turn) = self.turn_views([key.clone()])?.pop() else { return Ok(None) };
@@ -92,7 +93,7 @@ impl History {
         turn.future = turn.passed_by.is_some();
         let before = match meant.step {
             None => self.before_turn(&meant.session, meant.turn)?,
-            Some(_) => self.resolve(target).ok(),
+            Some(_) => self.checkpoint_at(target).ok(),
         };
         let steps = self.store.steps(&meant.session, Some(meant.turn))?;
         // Nothing that it changed was found before its first record.
@@ -128,14 +129,13 @@ impl History {
     }
 
     /// Which turn or step a target means; none where it means a checkpoint.
-    fn turn_meant(&self, target: &str) -> Result<Option<Meant>, TargetError> {
-        let (session, rest) = split_session(target);
-        let (turn, step) = match rest.parse()? {
-            Target::Turn { turn, place: TurnPlace::Before } => (turn, None),
-            Target::Turn { turn, place: TurnPlace::Step(step) } => (turn, Some(step)),
+    fn turn_meant(&self, target: &Target) -> Result<Option<Meant>, TargetError> {
+        let (turn, step) = match target.when {
+            When::Turn { turn, place: TurnPlace::Before } => (turn, None),
+            When::Turn { turn, place: TurnPlace::Step(step) } => (turn, Some(step)),
             _ => return Ok(None),
         };
-        let lineage = self.lineage(&self.session_meant(session, target)?.session.id)?;
+        let lineage = self.lineage(&self.session_of_target(target)?.session.id)?;
         if self.turn_in(&lineage, turn)?.is_none() {
             let last = self.last_turn_in(&lineage)?;
             return Err(TargetError::NoTurn { turn, session: lineage.session().clone(), last });

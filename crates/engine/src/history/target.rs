@@ -1,11 +1,11 @@
-//! Resolving what a person typed to a checkpoint.
+//! Resolving a target to a checkpoint.
 
 use std::path::{Path, PathBuf};
 
 use piton_model::diff;
 use piton_model::near::nearest;
-use piton_model::target::{BadTarget, TurnPlace, meant_turn, split_session};
-use piton_model::{Cause, SessionId, StepRef, Target, Timestamp, TurnContext, WorkspacePath};
+use piton_model::target::{BadTarget, TurnPlace, meant_turn};
+use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, Timestamp, TurnContext, When, WorkspacePath};
 use piton_store::{CheckpointRow, SessionRow, StoreError};
 
 use crate::workspace::History;
@@ -98,6 +98,43 @@ pub enum TargetError {
     Store(#[from] StoreError),
 }
 
+/// What a verb takes as its target: a [`Target`], a checkpoint's id, or the text of a target, which is read at once.
+pub trait IntoTarget {
+    /// # Errors
+    /// Where a text is no target.
+    fn into_target(self) -> Result<Target, TargetError>;
+}
+
+impl IntoTarget for Target {
+    fn into_target(self) -> Result<Target, TargetError> {
+        Ok(self)
+    }
+}
+
+impl IntoTarget for &Target {
+    fn into_target(self) -> Result<Target, TargetError> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoTarget for &CheckpointId {
+    fn into_target(self) -> Result<Target, TargetError> {
+        Ok(self.into())
+    }
+}
+
+impl IntoTarget for &str {
+    fn into_target(self) -> Result<Target, TargetError> {
+        Ok(self.parse()?)
+    }
+}
+
+impl IntoTarget for &String {
+    fn into_target(self) -> Result<Target, TargetError> {
+        self.as_str().into_target()
+    }
+}
+
 fn stands_in(place: Option<&Path>) -> String {
     match place {
         Some(place) => format!("in the store of {}", place.display()),
@@ -107,31 +144,36 @@ fn stands_in(place: Option<&Path>) -> String {
 
 impl History {
     /// The checkpoint that a target refers to, as it was recorded. If the view differs from the record, the view is rebuilt.
-    pub fn resolve(&self, text: &str) -> Result<CheckpointRow, TargetError> {
-        let row = self.resolve_row(text).map_err(|error| match error {
-            TargetError::Unknown { target, .. } => TargetError::Unknown { near: self.near_targets(text), target },
+    pub fn resolve(&self, target: impl IntoTarget) -> Result<CheckpointRow, TargetError> {
+        self.checkpoint_at(&target.into_target()?)
+    }
+
+    /// The same for what is a target already.
+    pub(crate) fn checkpoint_at(&self, wanted: &Target) -> Result<CheckpointRow, TargetError> {
+        let row = self.resolve_row(wanted).map_err(|error| match error {
+            TargetError::Unknown { target, .. } => TargetError::Unknown { near: self.near_targets(wanted), target },
             error => error,
         })?;
         match self.store.check_checkpoint(&row) {
             Err(StoreError::Diverged { .. }) => {
                 self.store.rebuild()?;
-                self.resolve_row(text)
+                self.resolve_row(wanted)
             }
             checked => Ok(checked.map(|()| row)?),
         }
     }
 
     /// Targets that may have been meant by one that means nothing.
-    fn near_targets(&self, text: &str) -> Vec<String> {
-        let (session, rest) = split_session(text);
-        let before = session.map(|session| format!("{session}:")).unwrap_or_default();
-        let turn = meant_turn(rest).map(|turn| format!("{before}{turn}"));
-        let exists = |target: &String| matches!(self.resolve_row(target), Ok(_) | Err(TargetError::Gap { .. }));
+    fn near_targets(&self, wanted: &Target) -> Vec<String> {
+        let text = &wanted.to_string();
+        let turn = meant_turn(&wanted.when.to_string());
+        let turn = turn.map(|turn| Target { session: wanted.session.clone(), when: turn });
+        let exists = |target: &Target| matches!(self.resolve_row(target), Ok(_) | Err(TargetError::Gap { .. }));
         if let Some(turn) = turn.filter(exists) {
-            return vec![turn];
+            return vec![turn.to_string()];
         }
         // An id of a session alone is no moment.
-        if session.is_none()
+        if wanted.session.is_none()
             && let Ok(row) = self.session_meant(Some(text), text)
             && let Ok(last) = self.lineage(&row.session.id).and_then(|lineage| self.last_turn_in(&lineage))
             && last > 0
@@ -142,20 +184,21 @@ impl History {
         nearest(text, names.iter().map(String::as_str))
     }
 
-    fn resolve_row(&self, text: &str) -> Result<CheckpointRow, TargetError> {
-        let (session, rest) = split_session(text);
-        match rest.parse()? {
-            Target::Start if session.is_some() => {
-                let session = self.session_meant(session, text)?;
+    fn resolve_row(&self, target: &Target) -> Result<CheckpointRow, TargetError> {
+        let session = target.session.as_deref();
+        match &target.when {
+            When::Start if session.is_some() => {
+                let session = self.session_meant(session, &target.to_string())?;
                 let first = self.store.checkpoints_of(&session.session.id)?.into_iter().next();
                 first.ok_or(TargetError::Empty)
             }
-            _ if session.is_some() && !matches!(rest.parse()?, Target::Turn { .. }) => Err(unknown(text)),
-            Target::Now => Err(TargetError::Now),
-            Target::Start => self.store.first(self.record.line)?.ok_or(TargetError::Empty),
-            Target::Name(name) => self.store.named(&name)?.ok_or(unknown(&name)),
-            Target::Age(ms) => {
-                let moment = Timestamp(self.environment.clock.now().0.saturating_sub(ms));
+            When::Turn { turn, place } => self.resolve_turn(target, *turn, *place),
+            _ if session.is_some() => Err(unknown(&target.to_string())),
+            When::Now => Err(TargetError::Now),
+            When::Start => self.store.first(self.record.line)?.ok_or(TargetError::Empty),
+            When::Name(name) => self.store.named(name)?.ok_or(unknown(name)),
+            When::Age(ms) => {
+                let moment = Timestamp(self.environment.clock.now().0.saturating_sub(*ms));
                 match self.store.not_after(self.record.line, moment)? {
                     Some(row) => Ok(row),
                     None => match self.store.first(self.record.line)? {
@@ -164,17 +207,16 @@ impl History {
                     },
                 }
             }
-            Target::Turn { turn, place } => self.resolve_turn(session, text, turn, place),
-            Target::Id(prefix) => {
-                if let Some(row) = self.store.named(&prefix)? {
+            When::Id(prefix) => {
+                if let Some(row) = self.store.named(prefix)? {
                     return Ok(row);
                 }
-                let mut rows = self.store.with_prefix(&prefix)?;
+                let mut rows = self.store.with_prefix(prefix)?;
                 match rows.len() {
-                    0 => Err(unknown(&prefix)),
+                    0 => Err(unknown(prefix)),
                     1 => Ok(rows.remove(0)),
                     _ => Err(TargetError::Ambiguous {
-                        prefix,
+                        prefix: prefix.clone(),
                         candidates: rows.iter().map(|r| r.checkpoint.id.to_string()).collect(),
                     }),
                 }
@@ -183,14 +225,8 @@ impl History {
     }
 
     /// The checkpoint at a position in a session.
-    fn resolve_turn(
-        &self,
-        session: Option<&str>,
-        text: &str,
-        turn: u32,
-        place: TurnPlace,
-    ) -> Result<CheckpointRow, TargetError> {
-        let lineage = self.lineage(&self.session_meant(session, text)?.session.id)?;
+    fn resolve_turn(&self, target: &Target, turn: u32, place: TurnPlace) -> Result<CheckpointRow, TargetError> {
+        let lineage = self.lineage(&self.session_of_target(target)?.session.id)?;
         if self.turn_in(&lineage, turn)?.is_none() {
             if let Some(error) = self.in_parent(lineage.session(), turn)? {
                 return Err(error);
@@ -215,7 +251,7 @@ impl History {
             let gaps = self.store.gaps(Some(&session)).unwrap_or_default();
             let gap = gaps.into_iter().find(|(_, gap)| gap.place.turn == turn);
             let reason = gap.map_or_else(|| "nothing was captured there".to_owned(), |(_, gap)| gap.reason);
-            TargetError::Gap { target: text.to_owned(), reason }
+            TargetError::Gap { target: target.to_string(), reason }
         })
     }
 
@@ -239,6 +275,11 @@ impl History {
             None => self.store.checkpoint_at(&at(Some(1)), Cause::BeforeTool),
             found => Ok(found),
         }
+    }
+
+    /// The session that a target names, else the one that is meant without one.
+    pub(crate) fn session_of_target(&self, target: &Target) -> Result<SessionRow, TargetError> {
+        self.session_meant(target.session.as_deref(), &target.to_string())
     }
 
     /// The session that is meant: by the beginning of its id, the agent's id or its name; without one, the one that

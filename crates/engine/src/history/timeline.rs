@@ -13,7 +13,7 @@ use crate::capture::sink::Trees;
 use crate::capture::sound::Readable;
 use crate::capture::{CaptureError, taken_in};
 use crate::history::diff::DiffError;
-use crate::history::target::TargetError;
+use crate::history::target::{IntoTarget, TargetError};
 use crate::view::{CheckpointDetail, FolderState, Log, OwnedFile, Shown, SinceView, SkippedView, Status};
 use crate::workspace::{History, Standing, Workspace};
 
@@ -113,7 +113,7 @@ impl History {
     }
 
     /// One checkpoint: what changed in it and what it left out.
-    pub fn show(&self, target: &str) -> Result<Shown, TargetError> {
+    pub fn show(&self, target: impl IntoTarget) -> Result<Shown, TargetError> {
         let row = self.resolve(target)?;
         let parent = match &row.checkpoint.parent {
             Some(id) => self.store.checkpoint(id)?.map(|p| p.checkpoint.root),

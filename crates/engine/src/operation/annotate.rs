@@ -3,7 +3,7 @@
 use piton_model::{Record, SessionId};
 use piton_store::PATIENCE;
 
-use crate::history::target::TargetError;
+use crate::history::target::{IntoTarget, TargetError};
 use crate::view::Annotated;
 use crate::workspace::Workspace;
 
@@ -29,11 +29,12 @@ impl Workspace {
     ///
     /// # Errors
     /// Where the target is none, or the store refuses.
-    pub fn annotate(&mut self, target: &str, text: &str) -> Result<Annotated, AnnotateError> {
+    pub fn annotate(&mut self, target: impl IntoTarget, text: &str) -> Result<Annotated, AnnotateError> {
         if text.chars().count() > MOST {
             return Err(AnnotateError::TooLong);
         }
-        let row = self.resolve(target)?;
+        let target = target.into_target()?;
+        let row = self.checkpoint_at(&target)?;
         let id = row.checkpoint.id;
         let locked = self.lock(PATIENCE)?;
         let mut writer = locked.writer()?;
@@ -42,7 +43,7 @@ impl Workspace {
         let row = locked
             .store
             .checkpoint(&id)?
-            .ok_or(TargetError::Unknown { target: target.to_owned(), near: Vec::new() })?;
+            .ok_or(TargetError::Unknown { target: target.to_string(), near: Vec::new() })?;
         Ok(Annotated { checkpoint: (&row).into() })
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use piton_model::{OperationKind, Step};
 use piton_store::{CheckpointRow, StoreError};
 
-use crate::history::target::TargetError;
+use crate::history::target::{IntoTarget, TargetError};
 use crate::operation::error::OperationError;
 use crate::operation::layout::LayoutError;
 use crate::operation::left_out::Hidden;
@@ -76,7 +76,7 @@ impl Workspace {
     /// Where the target is none, the folder is not to be had, or the system or the store refuses.
     pub fn checkout(
         &mut self,
-        target: &str,
+        target: impl IntoTarget,
         folder: &Path,
         options: &CheckoutOptions,
     ) -> Result<CheckoutOutcome, CheckoutError> {

@@ -68,6 +68,8 @@ impl History {
         seen: &FolderNow<'_>,
     ) -> Result<Chosen, OperationError> {
         let whose = choice.whose.unwrap_or(Whose::Agent);
+        let since_prompt = self.since_last_prompt(choice)?;
+        let choice = since_prompt.as_ref().unwrap_or(choice);
         let session = match (whose, &choice.session, &choice.what) {
             (Whose::You, _, Some(Which::Numbers(numbers))) => {
                 return Err(ChosenError::YoursHaveNoNumbers(numbers.clone()).into());
@@ -429,11 +431,8 @@ impl History {
     }
 
     /// The place of a target in the order; of now, after everything.
-    fn seq_of(&self, target: &str) -> Result<u64, TargetError> {
-        match target.parse::<Target>()? {
-            Target::Now => Ok(u64::MAX),
-            _ => Ok(self.resolve(target)?.seq),
-        }
+    fn seq_of(&self, target: &Target) -> Result<u64, TargetError> {
+        if *target == Target::NOW { Ok(u64::MAX) } else { Ok(self.checkpoint_at(target)?.seq) }
     }
 
     /// The last turn of a conversation, after a given one, whose changes of files outside the workspace still stand there.

@@ -28,7 +28,7 @@ use crate::view::{Interrupted, PlanView};
 use crate::workspace::{History, Standing};
 
 pub(crate) use self::folder_now::{FolderNow, NowAndThen};
-pub(crate) use self::shown::{not_done, paths, touched};
+pub(crate) use self::shown::{carried_in, not_done, paths, torn, touched};
 pub(crate) use self::stays::replaced_folders;
 use crate::operation::request::{Aim, Asked, Request};
 
@@ -152,6 +152,7 @@ impl History {
             view.running = running.views();
             let ways = seen.root.map(|root| ways_to_readable(root, &draft.plan)).unwrap_or_default();
             view.not_done = not_done(draft.plan.undone.iter().filter(|undone| !is_on_a_way(&ways, &undone.path)));
+            view.torn = torn(&seen.trees, seen.now, &draft.plan, &changes)?;
             // What becomes readable by its own bits is put back with them.
             view.restored.extend(ways.iter().filter(|way| is_undone(&draft.plan, way)).map(|way| (&way.path).into()));
             let of = self.record.id.clone();

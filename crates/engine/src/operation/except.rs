@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use piton_model::diff::{self, Change};
 use piton_model::edit::{Edit, edit};
 use piton_model::except::{ExceptHunk, HunkAt, with_places_as_now};
-use piton_model::inverse::{Contents, Drafted};
+use piton_model::inverse::{Conflict, Contents, Drafted};
 use piton_model::plan::{Layered, RootState};
 use piton_model::{Entry, Except, ObjectId, OperationKind, WorkspacePath};
 
@@ -62,14 +62,23 @@ impl History {
         if let OperationKind::Rewind { .. } = &request.kind {
             changes.retain(|change| change.path.is_in_scope(&request.paths));
         }
+        // What is in conflict would change as soon as somebody decides it; left out, it needs no decision.
+        let is_left_out =
+            |conflict: &mut Conflict| !conflict.decided && conflict.paths().any(|one| one.is_in_any(paths));
+        let mut all = paths.clone();
+        for conflict in drafted.conflicts.extract_if(.., is_left_out) {
+            all.extend(conflict.paths().cloned());
+        }
+        let in_conflict = &all[paths.len()..];
         for path in paths {
             // What is out of sight is captured first, and only then part of the plan.
             let is_hidden = request.hidden.goes.iter().any(|hidden| hidden.is_within(path));
-            if !is_hidden && !changes.iter().any(|change| change.path.is_within(path)) {
+            let is_in_conflict = in_conflict.iter().any(|one| one.is_within(path));
+            if !is_hidden && !is_in_conflict && !changes.iter().any(|change| change.path.is_within(path)) {
                 return Err(OperationError::NotInPlan { path: path.clone() });
             }
         }
-        let stays = self.with_what_must_stay(paths, &changes, trees, contents, now, drafted)?;
+        let stays = self.with_what_must_stay(&all, &changes, trees, contents, now, drafted)?;
         let in_part = self.keep_places(hunks, &stays, trees, contents, now, drafted)?;
         drafted.merged.retain(|path| !path.is_in_any(&stays));
         drafted.moves.retain(|one| !one.from.is_in_any(&stays) && !one.to.is_in_any(&stays));

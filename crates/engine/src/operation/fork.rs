@@ -14,6 +14,7 @@ use piton_store::{CheckpointRow, PATIENCE, StoreError};
 use crate::capture::{CaptureError, CaptureOptions};
 use crate::conversation::BranchTerms;
 use crate::conversation::branches::BranchError;
+use crate::history::target::IntoTarget;
 use crate::operation::branch::BranchAsked;
 use crate::operation::error::OperationError;
 use crate::operation::layout::{Layout, LayoutError};
@@ -64,11 +65,12 @@ impl Workspace {
     /// # Errors
     /// Where the target is none of a conversation, the agent's conversations cannot be branched, the folder is not to be
     /// had, or the system or the store refuses.
-    pub fn fork(&mut self, target: &str, options: &ForkOptions) -> Result<ForkOutcome, ForkError> {
+    pub fn fork(&mut self, target: impl IntoTarget, options: &ForkOptions) -> Result<ForkOutcome, ForkError> {
         if let Some(name) = &options.name {
             self.check_session_name(name, None)?;
         }
-        let found = self.resolve(target);
+        let target = &target.into_target().map_err(OperationError::from)?;
+        let found = self.checkpoint_at(target);
         // A turn from before piton has no checkpoint, and is in the transcript all the same.
         let point = self.point_of(target, found.as_ref().ok()).map_err(OperationError::from)?;
         // Before anything is made: whoever wants git's worktree wants no folder without it.

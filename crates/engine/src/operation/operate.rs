@@ -11,14 +11,17 @@ use piton_host::apply::{Refusals, Reopened, mode_of};
 use piton_host::{Root, Scan};
 use piton_model::diff::{Change, ChangeKind};
 use piton_model::inverse::Conflict;
+use piton_model::moves::Move;
 use piton_model::plan::{self, FolderMode};
-use piton_model::{Operation, OperationKind, Outcome, SkipReason, Step, WorkspacePath};
+use piton_model::{Entry, Operation, OperationKind, Outcome, SkipReason, Step, WorkspacePath};
 use piton_store::{PATIENCE, Progress, StoreError};
 
 use crate::capture::sink::{FreshTrees, HashingSink, Trees};
 use crate::capture::{Attention, Taken};
 use crate::operation::begin::{Begun, Noted, RootToRewind};
-use crate::operation::draft::{Draft, FolderNow, Plan, more_unknown, not_done, paths, still_holds, touched};
+use crate::operation::draft::{
+    Draft, FolderNow, Plan, carried_in, more_unknown, not_done, paths, still_holds, torn, touched,
+};
 use crate::operation::error::{OperationError, are_damaged};
 use crate::operation::holds::{is_within_any, step_paths};
 use crate::operation::request::{Asked, Request};
@@ -148,6 +151,7 @@ impl Workspace {
             deleted: Vec::new(),
             skipped: locked.skipped_by(&draft.plan, &request)?,
             not_done: not_done(draft.plan.undone.iter()),
+            torn: Vec::new(),
             merged: draft.merged.iter().map(Into::into).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             excepted: draft.excepted.paths.iter().map(Into::into).collect(),
@@ -263,7 +267,10 @@ impl Workspace {
         if matches!(begun.operation.kind, OperationKind::Rewind { .. }) {
             outcome.came_since = came_since(&begun.unplanned, &draft);
         }
-        outcome.deleted_new = deleted_new(&begun, shown.map(|(_, draft, _)| &draft.plan));
+        outcome.deleted_new = deleted_new(&begun, shown.map(|(_, draft, _)| &draft.plan), &draft.moves);
+        outcome.carried = carried_in(&request, draft.conflicts.iter(), &draft.moves, &begun.changes);
+        // It is done, whatever cannot be said of it.
+        outcome.torn = torn(&self.store, begun.before.root, &draft.plan, &begun.changes).unwrap_or_default();
         outcome.leftovers = cleared.left.into_iter().map(|left| left.view).collect();
         Ok(outcome)
     }
@@ -323,11 +330,21 @@ fn came_since(unplanned: &[WorkspacePath], draft: &Draft) -> Vec<PathView> {
     unplanned.iter().filter(|path| !is_within_any(path, &told)).map(Into::into).collect()
 }
 
-/// Of what an operation deletes, what nobody was shown: neither an earlier checkpoint nor a plan has it.
-fn deleted_new(begun: &Begun, shown: Option<&plan::Plan>) -> Vec<PathView> {
+/// Of what an operation deletes, what nobody was shown: neither an earlier checkpoint nor a plan has it. What it moves is not
+/// deleted.
+fn deleted_new(begun: &Begun, shown: Option<&plan::Plan>, moves: &[Move]) -> Vec<PathView> {
     let planned = shown.map(step_paths).unwrap_or_default();
     let found: HashSet<_> = begun.before.owned.iter().flat_map(|owned| &owned.paths).map(|one| &one.path).collect();
-    let is_deleted = |change: &&Change| !change.implied && change.kind() == ChangeKind::Deleted;
+    let content = |entry: &Option<Entry>| match entry {
+        Some(Entry::File { blob, size, .. }) if *size > 0 => Some(*blob),
+        _ => None,
+    };
+    let came: HashSet<_> = begun.changes.iter().filter_map(|change| content(&change.after)).collect();
+    let is_moved = |change: &Change| {
+        content(&change.before).is_some_and(|blob| came.contains(&blob))
+            || moves.iter().any(|one| one.from == change.path)
+    };
+    let is_deleted = |change: &&Change| !change.implied && change.kind() == ChangeKind::Deleted && !is_moved(change);
     let deleted = begun.changes.iter().filter(is_deleted).map(|change| &change.path);
     deleted.filter(|path| found.contains(path) && !is_within_any(path, &planned)).map(Into::into).collect()
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use piton_model::ObjectId;
 use piton_model::diff::{self, Counts};
 use piton_model::inverse::Contents;
+use piton_model::{Entry, ObjectId, WorkspacePath};
 
 use crate::history::diff::{DiffError, both_sides, compare, empty_diff};
 use crate::operation::draft::{NowAndThen, Plan};
@@ -22,11 +22,17 @@ impl History {
         let merged: HashMap<ObjectId, &Vec<u8>> =
             plan.draft.new_blobs.iter().map(|bytes| (ObjectId::of_blob(bytes), bytes)).collect();
         let changes: Vec<&diff::Change> = plan.changes.iter().filter(|change| !change.implied).collect();
+        // What goes to another path, and that nobody has captured yet, is read where it is now.
+        let blob = |change: &diff::Change| match &change.before {
+            Some(Entry::File { blob, .. }) => Some((*blob, change.path.clone())),
+            _ => None,
+        };
+        let here: HashMap<ObjectId, WorkspacePath> = changes.iter().filter_map(|change| blob(change)).collect();
         let mut files = Vec::with_capacity(changes.len());
         for change in &changes {
             let bytes = |blob: &ObjectId| match merged.get(blob) {
                 Some(bytes) => Ok((*bytes).clone()),
-                None => now.content(&change.path, blob),
+                None => now.content(here.get(blob).unwrap_or(&change.path), blob),
             };
             let mut file = empty_diff(change);
             match both_sides(change, bytes) {

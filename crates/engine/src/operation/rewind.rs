@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use piton_model::diff::ChangeKind;
 use piton_model::inverse::{Conflict, Inverse, Why};
 use piton_model::ownership::{Candidate, Owner};
-use piton_model::target::split_session;
-use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, SkipReason, Target, WorkspacePath};
+use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, SkipReason, Target, When, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
 use crate::conversation::{BranchTerms, NoConversation, Point};
 use crate::history::changes::OwnedChange;
 use crate::history::lineage::Lineage;
+use crate::history::target::IntoTarget;
 use crate::operation::branch::{BranchAsked, ConversationPlan};
 use crate::operation::chosen::commands;
 use crate::operation::draft::{FolderNow, Plan};
@@ -85,16 +85,20 @@ pub(crate) struct RewindAsked {
 
 impl Workspace {
     /// Plans and rewinds in one go, under the lock.
-    pub fn rewind_now(&mut self, target: &str, options: &RewindOptions) -> Result<OperationOutcome, OperationError> {
-        let ask = self.rewind_asked(target, options)?;
+    pub fn rewind_now(
+        &mut self,
+        target: impl IntoTarget,
+        options: &RewindOptions,
+    ) -> Result<OperationOutcome, OperationError> {
+        let ask = self.rewind_asked(&target.into_target()?, options)?;
         self.operate(&ask, None)
     }
 }
 
 impl History {
     /// Plans a rewind, for showing. Has no side effect.
-    pub fn plan_rewind(&self, target: &str, options: &RewindOptions) -> Result<Plan, OperationError> {
-        self.plan(self.rewind_asked(target, options)?)
+    pub fn plan_rewind(&self, target: impl IntoTarget, options: &RewindOptions) -> Result<Plan, OperationError> {
+        self.plan(self.rewind_asked(&target.into_target()?, options)?)
     }
 
     /// The checkpoint of this workspace that goes with one of another workspace of the same session: of the same place
@@ -119,11 +123,11 @@ impl History {
         all.filter(|(id, _)| *id != self.record.id).map(|(_, path)| path).collect()
     }
 
-    pub(crate) fn rewind_asked(&self, target: &str, options: &RewindOptions) -> Result<Asked, OperationError> {
+    pub(crate) fn rewind_asked(&self, target: &Target, options: &RewindOptions) -> Result<Asked, OperationError> {
         if options.scope.is_some_and(Scope::has_conversation) && !options.paths.is_empty() {
             return Err(NoConversation::OnlyPaths.into());
         }
-        let found = self.resolve(target);
+        let found = self.checkpoint_at(target);
         if options.scope == Some(Scope::Conversation) {
             // A turn from before piton has no checkpoint, and is in the transcript all the same.
             let point = self.point_of(target, found.as_ref().ok())?;
@@ -299,13 +303,12 @@ impl History {
 
     /// The conversation that a rewind to a checkpoint is about: the one that the target names; else where the user is, if
     /// the checkpoint was made in that; else the one that it was made in.
-    fn conversation_meant(&self, text: &str, target: &CheckpointRow) -> Result<Option<Lineage>, OperationError> {
-        let (session, rest) = split_session(text);
-        if let Ok(Target::Turn { .. }) = rest.parse() {
-            return Ok(Some(self.lineage(&self.session_meant(session, text)?.session.id)?));
+    fn conversation_meant(&self, target: &Target, found: &CheckpointRow) -> Result<Option<Lineage>, OperationError> {
+        if let When::Turn { .. } = target.when {
+            return Ok(Some(self.lineage(&self.session_of_target(target)?.session.id)?));
         }
         let here = self.here()?.map(|here| self.lineage(&here)).transpose()?;
-        match (&target.checkpoint.place, here) {
+        match (&found.checkpoint.place, here) {
             (Some(place), Some(here)) if here.holds(&place.session, place.turn) => Ok(Some(here)),
             (Some(place), _) => Ok(Some(self.lineage(&place.session)?)),
             (None, here) => Ok(here),
@@ -372,11 +375,11 @@ impl History {
 }
 
 /// Whether a target says when, and nothing of a conversation: a name or an age.
-fn is_of_files(target: &str, found: &CheckpointRow) -> bool {
-    match target.parse() {
-        Ok(Target::Name(_) | Target::Age(_)) => split_session(target).0.is_none(),
+fn is_of_files(target: &Target, found: &CheckpointRow) -> bool {
+    match &target.when {
+        When::Name(_) | When::Age(_) => target.session.is_none(),
         // A name may be of the letters of ids.
-        Ok(Target::Id(text)) => found.names.contains(&text),
+        When::Id(text) => found.names.contains(text),
         _ => false,
     }
 }

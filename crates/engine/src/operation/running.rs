@@ -16,6 +16,7 @@ use piton_model::{Record, SessionId, Timestamp};
 use piton_store::{PATIENCE, Purpose, SessionRow, StepRow, StoreError, TurnRow};
 
 use crate::conversation::Source;
+use crate::history::target::IntoTarget;
 use crate::operation::chosen::Whose;
 use crate::operation::error::OperationError;
 use crate::operation::redo::RedoOptions;
@@ -236,8 +237,12 @@ impl History {
     ///
     /// # Errors
     /// Where the target means nothing, or the store refuses.
-    pub fn running_at_rewind(&self, target: &str, options: &RewindOptions) -> Result<Vec<RunningView>, OperationError> {
-        Ok(self.running(&self.rewind_asked(target, options)?)?.views())
+    pub fn running_at_rewind(
+        &self,
+        target: impl IntoTarget,
+        options: &RewindOptions,
+    ) -> Result<Vec<RunningView>, OperationError> {
+        Ok(self.running(&self.rewind_asked(&target.into_target()?, options)?)?.views())
     }
 
     /// The same for an undo.

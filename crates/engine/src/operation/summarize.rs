@@ -11,7 +11,7 @@ use piton_model::{SessionId, Timestamp};
 
 use crate::conversation::branches::BranchError;
 use crate::conversation::{BranchPlan, BranchTerms, NoConversation, Point, Replacement};
-use crate::history::target::TargetError;
+use crate::history::target::{IntoTarget, TargetError};
 use crate::operation::branch::BranchAsked;
 use crate::operation::error::OperationError;
 use crate::operation::request::Asked;
@@ -116,14 +116,15 @@ impl History {
     /// Where there are none, or the conversation cannot be branched there.
     pub fn to_summarize(
         &self,
-        target: &str,
+        target: impl IntoTarget,
         side: SummarySide,
         name: Option<&str>,
     ) -> Result<ToSummarize, SummarizeError> {
         // Before anybody works on a summary for minutes.
         name.map_or(Ok(()), |name| self.check_session_name(name, None))?;
         // A turn from before piton has no checkpoint, and is in the transcript all the same.
-        let point = self.point_of(target, self.resolve(target).as_ref().ok()).map_err(OperationError::from)?;
+        let target = &target.into_target().map_err(OperationError::from)?;
+        let point = self.point_of(target, self.checkpoint_at(target).as_ref().ok()).map_err(OperationError::from)?;
         let plan = self
             .plan_branch(&point, &terms(side, Replacement { text: String::new(), mark: [0; 32] }, None))
             .map_err(OperationError::from)?;

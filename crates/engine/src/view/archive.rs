@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use piton_model::{SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::PathView;
+use super::{CopyView, PathView};
 
 /// A session that was written to an archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct SessionExported {
     /// Files in it that git was told to ignore changes of (`--skip-worktree`, `--assume-unchanged`) and that differ from git's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwatched: Vec<PathView>,
+    /// Files in it that hold what one of those held, or an edited version of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<CopyView>,
     /// Bytes of the transcript, if it is included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<u64>,
@@ -51,6 +54,8 @@ pub struct PrivatePaths {
     pub filtered: Vec<PathView>,
     /// Tracked, and edited although git was told not to look.
     pub unwatched: Vec<PathView>,
+    /// Holding what one of the others held, or an edited version of it.
+    pub copies: Vec<CopyView>,
 }
 
 /// A session that came from an archive.

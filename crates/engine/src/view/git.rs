@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use piton_model::{CheckpointId, OperationId, Timestamp};
+use piton_model::{CheckpointId, OperationId, Timestamp, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
 use super::PathView;
@@ -76,8 +76,26 @@ pub struct Exported {
     /// else there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwatched: Vec<PathView>,
+    /// Files left out because they hold what a file of the lists above held at any checkpoint, or an edited version of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<CopyView>,
     /// Whether every commit's tree in git is the one that piton computed.
     pub verified: bool,
+}
+
+/// A file with the content of another one, or an edited version of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyView {
+    #[serde(flatten)]
+    pub path: PathView,
+    /// The path that the content was at first.
+    pub from: PathView,
+}
+
+impl From<(&WorkspacePath, &WorkspacePath)> for CopyView {
+    fn from((path, from): (&WorkspacePath, &WorkspacePath)) -> Self {
+        Self { path: path.into(), from: from.into() }
+    }
 }
 
 /// A checkpoint that became a commit.

@@ -14,6 +14,15 @@ use super::{
     RunningView, SkippedView, UnknownTurn, readable,
 };
 
+/// A nested repository whose files a plan moves. Piton never writes git's own folder, so that stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TornView {
+    /// The folder in which `.git` stays.
+    pub from: PathView,
+    /// The folder in which the files are then.
+    pub to: PathView,
+}
+
 /// What a rewind, an undo or a redo would do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlanView {
@@ -48,6 +57,9 @@ pub struct PlanView {
     /// Paths that should change but cannot, because what is there now cannot be captured first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_done: Vec<SkippedView>,
+    /// Nested repositories whose files move while git's own folder stays where it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub torn: Vec<TornView>,
     /// Turns of which not every change is known; only the known ones are taken back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<UnknownTurn>,
@@ -259,6 +271,9 @@ pub struct OperationOutcome {
     /// there are any, not all of it is done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_done: Vec<SkippedView>,
+    /// Nested repositories whose files move while git's own folder stays where it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub torn: Vec<TornView>,
     /// Turns of which not every change is known: only the known ones were taken back, so the operation is incomplete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<UnknownTurn>,

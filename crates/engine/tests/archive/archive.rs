@@ -70,7 +70,7 @@ fn an_imported_conversation_is_forked_and_rewound_to_where_the_agent_finds_it_he
 }
 
 fn diffed(workspace: &Workspace, from: &str, to: &str) -> Vec<String> {
-    let options = DiffOptions { from: Some(from.into()), to: Some(to.into()), ..DiffOptions::default() };
+    let options = DiffOptions { from: from.parse().ok(), to: to.parse().ok(), ..DiffOptions::default() };
     workspace.diff(&options).unwrap().files.into_iter().map(|file| file.change.path.path).collect()
 }
 

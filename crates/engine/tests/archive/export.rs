@@ -15,7 +15,7 @@ fn options(what: ExportWhat, reference: &str) -> ExportOptions {
 }
 
 fn of(target: &str, reference: &str) -> ExportOptions {
-    options(ExportWhat::Checkpoint(target.into()), reference)
+    options(ExportWhat::Checkpoint(target.parse().unwrap()), reference)
 }
 
 #[track_caller]
@@ -413,7 +413,7 @@ fn what_git_did_not_track_at_a_checkpoint_stays_out_whatever_it_tracks_later() {
             }
             w.write("c", "c");
         });
-        for what in [ExportWhat::Session("s".into()), ExportWhat::Checkpoint("t1".into())] {
+        for what in [ExportWhat::Session("s".into()), ExportWhat::Checkpoint("t1".parse().unwrap())] {
             let exported = export(&world, &ExportOptions { force: true, ..options(what, "x") });
             assert_eq!(names(&exported.ignored), [".env"], "{way}");
             for one in &exported.commits {
@@ -519,5 +519,119 @@ fn what_git_is_told_not_to_look_at_stays_out_where_it_is_not_what_git_has() {
         let include = vec![WorkspacePath::new("config.toml").unwrap()];
         let wanted = export(&world, &ExportOptions { include, force: true, ..of(&id, "out") });
         assert!(wanted.unwatched.is_empty() && checked_out(&world, &world.ws(), &wanted.commit).has("config.toml"));
+    }
+}
+
+fn copies(exported: &Exported) -> Vec<(&str, &str)> {
+    exported.copies.iter().map(|copy| (&copy.path.path[..], &copy.from.path[..])).collect()
+}
+
+const SECRET: &str = "TOKEN=1\nPASSWORD=2\nHOST=db\nUSER=me\n";
+
+/// The rule names `.env`, and what it held is as secret under any other name.
+#[test]
+fn what_was_at_an_ignored_path_stays_out_wherever_an_agent_moved_or_copied_it() {
+    let world = repository();
+    world.write(".gitignore", ".env\n").write(".env", SECRET).write("b.txt", "b\n");
+    git(&world.ws(), &["add", ".gitignore", "b.txt"]);
+    git(&world.ws(), &["commit", "-q", "-m", "second"]);
+    let agent = Agent(&world, "s");
+    agent.turn("move it", "Bash", |w| {
+        w.remove(".env").write("env.production", SECRET);
+    });
+    agent.turn("edit it there", "Bash", |w| {
+        w.write("env.production", "TOKEN=9\nPASSWORD=8\nHOST=db9\nUSER=me9\n");
+    });
+    agent.turn("move it on, and edit it", "Bash", |w| {
+        w.remove("env.production").write("conf/prod", "TOKEN=9\nPASSWORD=8\nHOST=db9\nUSER=nobody\n");
+    });
+    agent.turn("something else", "Bash", |w| {
+        w.write("env.production", "nothing like it\n").write("c.txt", "c\n");
+    });
+    let expected: [(&str, &[(&str, &str)]); 4] = [
+        ("t2", &[("env.production", ".env")]),
+        ("t3", &[("env.production", ".env")]),
+        ("t4", &[("conf/prod", ".env")]),
+        ("t4.end", &[("conf/prod", ".env")]),
+    ];
+    for (target, expected) in expected {
+        let exported = export(&world, &of(target, &format!("one/{target}")));
+        assert_eq!(copies(&exported), expected, "{target}");
+        let files = files_of(&world, &exported.commit);
+        assert!(expected.iter().all(|(path, _)| !files.contains(&(*path).to_owned())), "{target}: {files:?}");
+        assert!(files.contains(&"b.txt".to_owned()), "{target}: {files:?}");
+    }
+    // What has the name now, and nothing of the secret, is no copy where the export is only of that.
+    assert!(files_of(&world, "one/t4.end").contains(&"env.production".to_owned()));
+    let session = ExportWhat::Session("s".into());
+    let exported = export(&world, &options(session.clone(), "all"));
+    assert_eq!(copies(&exported), [("conf/prod", ".env"), ("env.production", ".env")]);
+    assert_eq!(names(&exported.ignored), [".env"]);
+    for commit in &exported.commits {
+        let text = git(&world.ws(), &["grep", "-h", "-e", ".", &commit.commit]);
+        assert!(!text.contains("PASSWORD"), "{text}");
+    }
+    let held = world.open().private_in_session("s").unwrap().copies;
+    assert_eq!(held, exported.copies);
+    let include = vec![WorkspacePath::new("conf").unwrap()];
+    let exported = export(&world, &ExportOptions { include, ..options(session, "named") });
+    assert_eq!(copies(&exported), [("env.production", ".env")]);
+    assert!(files_of(&world, "named").contains(&"conf/prod".to_owned()));
+}
+
+/// The exported checkpoint says nothing of the rule that was there before it.
+#[test]
+fn what_a_rule_of_an_earlier_checkpoint_ignored_stays_out() {
+    let world = repository();
+    world.write(".gitignore", "*.key\n").write("a.key", "secret\n");
+    world.capture();
+    let agent = Agent(&world, "s");
+    agent.turn("no rules", "Bash", |w| {
+        w.write(".gitignore", "\n");
+    });
+    let exported = export(&world, &of("t1.end", "x"));
+    assert_eq!(names(&exported.ignored), ["a.key"]);
+    assert!(!files_of(&world, "x").contains(&"a.key".to_owned()));
+    // The same again is the same, though much happened since.
+    agent.turn("go on", "Bash", |w| {
+        w.write("d.txt", "d\n").remove("a.key");
+    });
+    assert_eq!(export(&world, &of("t1.end", "y")).commit, exported.commit);
+}
+
+#[test]
+fn what_a_secret_was_made_from_and_what_git_has_is_none() {
+    let world = repository();
+    world
+        .write(".gitignore", ".env\n*.sample\n")
+        .write("tracked.example", "A=none\nB=none\n")
+        .write("old.sample", "kept\n");
+    git(&world.ws(), &["add", "-f", ".gitignore", "tracked.example", "old.sample"]);
+    git(&world.ws(), &["commit", "-q", "-m", "second"]);
+    world.write("sub/.env", "A=none\nB=none\n").write("empty/.env", "");
+    let agent = Agent(&world, "s");
+    agent.turn("an example", "Bash", |w| {
+        w.write("new.example", "C=none\nD=none\n").write("empty.txt", "");
+    });
+    agent.turn("use it", "Bash", |w| {
+        w.write(".env", "C=none\nD=none\n").write("moved.txt", "kept\n").remove("old.sample");
+    });
+    // What is equal by chance, and what is something else again.
+    world.write("count", "1\n").write("b.txt", "A=1\nB=2\nC=3\n").write("sub/.env", "1\n");
+    agent.turn("write over it", "Bash", |w| {
+        w.write("b.txt", "C=none\nD=none\n").write("a.txt", "C=none\nD=none\n");
+    });
+    world.write("a.txt", "of its own\nand more\n").write("b.txt", "A=1\nB=2\nC=3\n");
+    agent.turn("edit the example", "Bash", |w| {
+        w.write("tracked.example", "A=none\nB=none\nE=\n").write("new.example", "C=none\nD=none\nE=\n");
+    });
+    let exported = export(&world, &options(ExportWhat::Session("s".into()), "all"));
+    // The session has a commit in which they hold what `.env` holds.
+    assert_eq!(copies(&exported), [("a.txt", ".env"), ("b.txt", ".env")]);
+    let exported = export(&world, &of("t4.end", "x"));
+    assert_eq!(copies(&exported), []);
+    let files = files_of(&world, &exported.commit);
+    for path in ["tracked.example", "new.example", "moved.txt", "empty.txt", "a.txt", "b.txt", "count"] {
+        assert!(files.contains(&path.to_owned()), "{path}: {files:?}");
     }
 }

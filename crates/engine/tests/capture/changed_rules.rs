@@ -1224,3 +1224,16 @@ fn a_folder_that_waits_is_named_alone() {
     assert_eq!(paths(&world.open().waiting_now().unwrap()), ["data"]);
     assert_eq!(waiting(&world), ["data"]);
 }
+
+/// One with `*` left itself out, so that its undo had nothing to take back.
+#[test]
+fn rules_that_leave_themselves_out_are_captured_and_can_be_taken_back() {
+    let world = World::new();
+    world.write("a", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.runs("rules", "echo '*' > .pitonignore", |world| {
+        world.write(".pitonignore", "*\n");
+    });
+    world.open().undo_now(&piton_testkit::undo_of("t1")).unwrap();
+    assert!(!world.path(".pitonignore").exists() && world.read("a") == "1\n");
+}

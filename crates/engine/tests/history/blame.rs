@@ -86,7 +86,7 @@ fn path(path: &str) -> WorkspacePath {
 }
 
 fn blame_at(world: &World, file: &str, at: Option<&str>) -> Result<Blame, BlameError> {
-    world.open().blame(&path(file), &BlameOptions { at: at.map(str::to_owned), lines: None })
+    world.open().blame(&path(file), &BlameOptions { at: at.map(|at| at.parse().unwrap()), lines: None })
 }
 
 /// `t1.2`, `you`, `unsure t1.1 you`, and so on.

@@ -314,3 +314,20 @@ fn a_plan_of_another_workspace_is_refused() {
     assert!(matches!(other.open().carry_out(plan), Err(OperationError::Expired)));
     assert_eq!(other.read("a"), "2\n");
 }
+
+/// What is in conflict would change as soon as somebody decides it.
+#[test]
+fn a_file_in_conflict_can_be_taken_out_and_then_nothing_is_in_conflict() {
+    let world = World::new();
+    world.write("f", lines(&[])).write("other", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("one", &["f", "other"], |w| done(w.write("f", lines(&[5])).write("other", "2\n")));
+    world.write("f", lines(&[5]).replace("changed 5", "mine"));
+    assert!(matches!(undo(&world, "t1", Except::NOTHING), Err(OperationError::Conflict(_))));
+    let outcome = undo(&world, "t1", without(&["f"])).unwrap();
+    assert!(outcome.verified && outcome.conflicts.is_empty());
+    assert_eq!(names(&outcome.excepted), ["f"]);
+    assert_eq!((world.read("other"), world.read("f")), ("1\n".to_owned(), lines(&[5]).replace("changed 5", "mine")));
+    // It is not taken back by that, so that it can be later.
+    assert!(matches!(undo(&world, "t1", Except::NOTHING), Err(OperationError::Conflict(_))));
+}

@@ -241,7 +241,7 @@ fn an_undo_names_what_its_turn_put_out_of_sight() {
             assert!(Command::new("mkfifo").arg(w.path("f")).status().unwrap().success());
         });
         agent.end_turn();
-        let diff = world.open().diff(&piton_engine::DiffOptions { from: Some("t1".into()), ..Default::default() });
+        let diff = world.open().diff(&piton_engine::DiffOptions { from: "t1".parse().ok(), ..Default::default() });
         assert_eq!(diff.unwrap().not_compared[0].path.path, "f");
         let outcome = world.open().undo_now(&all).unwrap();
         assert_eq!((not_done(&outcome), world.read("other")), (vec!["f Special".to_owned()], "2".into()));
@@ -427,7 +427,7 @@ fn what_could_not_be_captured_and_is_gone_is_named_as_not_restored() {
     assert_eq!((not_done(&outcome), outcome.verified, &world.read("g/small")[..]), (gone.clone(), false, "s"));
     // As long as it is not there.
     assert_eq!(not_done(&world.rewind(&id)), gone);
-    let options = DiffOptions { from: Some(id.clone()), ..DiffOptions::default() };
+    let options = DiffOptions { from: id.parse().ok(), ..DiffOptions::default() };
     let not_compared = world.open().diff(&options).unwrap().not_compared;
     assert_eq!(not_compared.iter().map(|one| &one.path.path[..]).collect::<Vec<_>>(), ["g/large", "large"]);
     world.write("g/large", "something again, who knows").write("large", "something again, who knows");

@@ -337,7 +337,7 @@ fn no_verb_writes_under_an_agent_at_work_whoever_reported_last() {
     for options in &rewinds {
         assert_eq!((rewind(options).session, rewind(options).what), (busy.id(), Activity::Tool));
     }
-    let yours = Choice { whose: Some(Whose::You), ..Choice::default() };
+    let yours = Choice { what: Some(Which::All), whose: Some(Whose::You), ..Choice::default() };
     let of_idle = Choice { session: Some("idle".into()), ..Choice::default() };
     for choice in [yours, of_idle.clone()] {
         assert_eq!(undo(choice).session, busy.id());

@@ -943,7 +943,7 @@ fn a_checkpoint_with_a_damaged_folder_is_shown_and_compared_but_for_that_folder(
     }
     let compare = |from: &str, to: &str, paths: &[&str]| {
         let paths = paths.iter().map(|path| WorkspacePath::new(*path).unwrap()).collect();
-        let options = DiffOptions { from: Some(from.into()), to: Some(to.into()), paths, ..DiffOptions::default() };
+        let options = DiffOptions { from: from.parse().ok(), to: to.parse().ok(), paths, ..DiffOptions::default() };
         let diff = workspace.diff(&options).unwrap();
         let files: Vec<_> = diff.files.iter().map(|file| file.change.path.path.clone()).collect();
         let unreadable: Vec<_> = diff.unreadable.iter().map(|path| path.path.clone()).collect();

@@ -133,7 +133,8 @@ fn what_piton_itself_moved_is_not_forgotten() {
     world.redo();
     world.assert_is(&here);
     // And the user's own edit is still theirs to take back, wherever it is now.
-    let mine = Choice { whose: Some(piton_engine::Whose::You), ..Choice::default() };
+    let mine =
+        Choice { what: Some(piton_engine::Which::All), whose: Some(piton_engine::Whose::You), ..Choice::default() };
     undo(&world, &UndoOptions { choice: mine, ..UndoOptions::default() });
     assert_eq!(world.read("f"), lines(&[]));
     world.assert_sound();
@@ -507,4 +508,50 @@ fn a_folder_that_a_command_moved_is_the_commands_and_goes_back_as_one() {
     world.open().undo_now(&UndoOptions::default()).unwrap();
     world.remove("lib/mine").remove("lib");
     world.assert_is(&before);
+}
+
+/// Git's own folder is never written, so that an undo of `mv` of a nested repository leaves it behind.
+#[test]
+fn a_moved_repository_whose_files_go_back_is_said_to_be_torn() {
+    let world = World::new();
+    world.write("n/f", "1\n").write("n/sub/g", "2\n");
+    piton_testkit::git(&world.path("n"), &["init", "-q"]);
+    let agent = Agent::new(&world, "s");
+    agent.runs("move", "mv n m", |w| done(w.rename("n", "m")));
+    let torn = |torn: &[piton_engine::view::TornView]| -> Vec<(String, String)> {
+        torn.iter().map(|one| (one.from.path.clone(), one.to.path.clone())).collect()
+    };
+    let expected = [("m".to_owned(), "n".to_owned())];
+    let plan = world.open().plan_undo(&undo_of("t1")).unwrap();
+    assert_eq!(torn(&plan.view().torn), expected);
+    let outcome = world.open().undo_now(&undo_of("t1")).unwrap();
+    assert_eq!(torn(&outcome.torn), expected);
+    assert!(world.path("m/.git").is_dir() && world.has("n/sub/g") && !world.path("n/.git").exists());
+}
+
+/// `b` is where `a` was and nothing else of it is new, so nothing was deleted that nobody had seen.
+#[test]
+fn a_file_that_moves_back_is_not_called_deleted_unseen() {
+    let world = World::new();
+    world.write("a", lines(&[])).write("c", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit", &["c"], |w| done(w.write("c", "2\n")));
+    world.rename("a", "b").write("new", "n\n");
+    let outcome = world.open().rewind_now("t1", &RewindOptions::default()).unwrap();
+    assert!(world.has("a") && !world.has("b"));
+    assert_eq!(outcome.deleted_new.iter().map(|path| &path.path[..]).collect::<Vec<_>>(), ["new"]);
+}
+
+/// The edit is nowhere but in the file at its new place.
+#[test]
+fn the_preview_of_a_move_shows_an_edit_that_nobody_has_captured() {
+    let world = World::new();
+    world.write("f", lines(&[]));
+    let agent = Agent::new(&world, "s");
+    agent.runs("move", "mv f g", |w| done(w.rename("f", "g")));
+    world.write("g", lines(&[(5, "mine")]));
+    let workspace = world.open();
+    let plan = workspace.plan_undo(&undo_of("t1")).unwrap();
+    let diff = workspace.plan_diff(&plan, 3).unwrap();
+    assert!(!diff.files.is_empty() && diff.files.iter().all(|file| !file.unavailable), "{diff:?}");
 }

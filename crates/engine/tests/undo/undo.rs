@@ -115,10 +115,13 @@ fn numbers_lasts_steps_paths_owners_and_all_choose_their_changes() {
     world.open().undo_now(&of(Choice { paths: vec![path("a")], ..Choice::default() })).unwrap();
     assert_eq!((world.read("a"), world.read("b")), (lines(1..=20), "bb\n".into()));
     back(&world);
-    world.open().undo_now(&of(Choice { whose: Some(Whose::You), ..Choice::default() })).unwrap();
+    world
+        .open()
+        .undo_now(&of(Choice { what: Some(Which::All), whose: Some(Whose::You), ..Choice::default() }))
+        .unwrap();
     assert!(!world.path("mine").exists() && world.read("b") == "bb\n");
     back(&world);
-    let between = Some(("t2".to_owned(), "t3".to_owned()));
+    let between = Some(("t2".parse().unwrap(), "t3".parse().unwrap()));
     world.open().undo_now(&of(Choice { between, ..Choice::default() })).unwrap();
     assert!(!world.read("a").contains("ten") && world.read("a").contains("two"));
     back(&world);
@@ -149,7 +152,7 @@ fn what_the_user_did_since_the_last_capture_is_theirs() {
     undo(&world, "all");
     assert_eq!(world.read("a"), lines(1..=20).replace("line 5\n", "line five\n"));
     assert_eq!(world.read("fresh"), "fresh\n");
-    let mine = Choice { whose: Some(Whose::You), ..Choice::default() };
+    let mine = Choice { what: Some(Which::All), whose: Some(Whose::You), ..Choice::default() };
     world.open().undo_now(&UndoOptions { choice: mine.clone(), ..UndoOptions::default() }).unwrap();
     assert_eq!(world.read("a"), lines(1..=20));
     assert!(!world.path("fresh").exists() && !world.path("mine").exists());
@@ -192,6 +195,16 @@ fn a_turn_of_the_users_own_changes_is_from_its_beginning_to_the_next_prompt() {
         world.redo();
         world.assert_is(&start);
     }
+    // With nothing else it is what came since the last prompt, and the title says so.
+    let alone =
+        UndoOptions { choice: Choice { whose: Some(Whose::You), ..Choice::default() }, ..UndoOptions::default() };
+    let plan = world.open().plan_undo(&alone).unwrap();
+    assert_eq!(plan.view().about.as_deref(), Some("your own changes during turn 3 “third”"));
+    world.open().undo_now(&alone).unwrap();
+    let left: Vec<&str> = all.into_iter().filter(|path| !world.path(path).exists()).collect();
+    assert_eq!(left, ["late"]);
+    world.redo();
+    world.assert_is(&start);
     for (asked, said) in [("t99", "has no turn 99"), ("t2.9", "has no step 9"), ("3", "have none")] {
         let mut options = undo_of(asked);
         options.choice.whose = Some(Whose::You);
@@ -432,7 +445,7 @@ fn a_rewind_that_keeps_mine_carries_the_users_edits_over() {
     // The user's own are still in effect, the agent's are not.
     let error = undo_error(&world, &undo_of("t1"));
     assert!(matches!(error, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{error}");
-    let mine = Choice { whose: Some(Whose::You), ..Choice::default() };
+    let mine = Choice { what: Some(Which::All), whose: Some(Whose::You), ..Choice::default() };
     world.open().undo_now(&UndoOptions { choice: mine, ..UndoOptions::default() }).unwrap();
     assert_eq!(world.read("a"), lines(1..=20));
     world.redo();

@@ -6,7 +6,7 @@ use piton_engine::model::record::Numbered;
 use piton_engine::model::settings::{self, Key, Layer, Settings};
 use piton_engine::model::target::{check_name, split_session};
 use piton_engine::model::tree::TreeEncoder;
-use piton_engine::model::{ObjectId, SkipReason, Target, Timestamp, Tree, WorkspacePath, summary, text};
+use piton_engine::model::{ObjectId, SkipReason, Timestamp, Tree, When, WorkspacePath, summary, text};
 use piton_testkit::fuzz::fuzz;
 
 #[test]
@@ -81,9 +81,9 @@ fn paths_and_targets_are_what_they_say_or_refused() {
         let _ = (WorkspacePath::from_base64(text), serde_json::from_str::<WorkspacePath>(text));
         let (session, rest) = split_session(text);
         assert!(session.is_none_or(|session| text.starts_with(session)) && text.ends_with(rest));
-        let target = text.parse::<Target>();
+        let target = text.parse::<When>();
         if check_name(text).is_ok() {
-            assert!(matches!(target, Ok(Target::Name(_) | Target::Id(_))), "a name is never taken for something else");
+            assert!(matches!(target, Ok(When::Name(_) | When::Id(_))), "a name is never taken for something else");
         }
         (path.is_ok(), format!("{target:?}").chars().take(8).collect())
     });

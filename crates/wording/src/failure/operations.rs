@@ -262,7 +262,13 @@ fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
                     text![path(), " asks for the whole of it, and puts the folder in the place of what is there"]
                 }
                 Why::Along => {
-                    text![path(), " asks for that file too, and overwrites what others edited in it"]
+                    let mine = with("--keep-mine");
+                    text![
+                        mine,
+                        " carries your own edits over; ",
+                        path(),
+                        " asks for that file too, and overwrites them"
+                    ]
                 }
                 _ => text!["move what is there out of the workspace"],
             }

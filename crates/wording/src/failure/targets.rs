@@ -1,6 +1,6 @@
 //! Failures of finding what is meant, and of reading it.
 
-use piton_engine::model::Target;
+use piton_engine::model::When;
 use piton_engine::{AcceptError, AnnotateError, BlameError, DiffError, FileError, TargetError};
 
 use super::Failure;
@@ -50,7 +50,7 @@ impl From<TargetError> for Failure {
             TargetError::SeveralSessions { target, live } => {
                 let (one, target) = (live.first().map_or("SESSION", String::as_str), target.as_str());
                 let way = match target.parse() {
-                    Ok(Target::Turn { .. }) => text![format!("say which, as in `{one}:{target}`")],
+                    Ok(When::Turn { .. }) => text![format!("say which, as in `{one}:{target}`")],
                     _ => text!["say which, as in ", flag("--session").arg(one)],
                 };
                 Self::user(Code::SeveralSessions, text).hint(text![way, "; ", call("sessions"), " lists them"])

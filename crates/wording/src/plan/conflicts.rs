@@ -2,7 +2,7 @@
 
 use piton_engine::model::content::Clash;
 use piton_engine::model::inverse::Why;
-use piton_engine::view::ConflictView;
+use piton_engine::view::{ConflictView, PathView};
 
 use crate::call::{Flag, flag};
 use crate::escape::escape_view;
@@ -11,7 +11,7 @@ use crate::text;
 use crate::text::{Style, Text};
 
 /// How to go on, each with what it does.
-fn ways(can_be_decided: bool) -> Vec<(Flag, &'static str)> {
+fn ways(can_be_decided: bool, goes_along: bool) -> Vec<(Flag, &'static str)> {
     let decide = |which: &str| flag("--conflict").arg(which);
     let decisions = [
         (decide("now"), "keeps what is there now"),
@@ -19,13 +19,15 @@ fn ways(can_be_decided: bool) -> Vec<(Flag, &'static str)> {
         (decide("markers"), "writes both into the file, where it is text"),
     ];
     let decisions = decisions.into_iter().filter(|_| can_be_decided);
-    decisions.chain([(flag("--partial"), "leaves these files as they are, and does the rest")]).collect()
+    let mine = goes_along.then(|| (flag("--keep-mine"), "carries your own edits over"));
+    decisions.chain(mine).chain([(flag("--partial"), "leaves these files as they are, and does the rest")]).collect()
 }
 
-/// How to go on, as a list. `can_be_decided` is whether a decision settles any of them.
-pub fn say_ways(out: &mut Lines, can_be_decided: bool) {
+/// How to go on, as a list. `can_be_decided` is whether a decision settles any of them; `goes_along`, whether any is about what
+/// only goes along with what is asked for.
+pub fn say_ways(out: &mut Lines, can_be_decided: bool, goes_along: bool) {
     out.say("Nothing is done while a conflict is open:");
-    let ways = ways(can_be_decided);
+    let ways = ways(can_be_decided, goes_along);
     let width = |way: &Flag| way.to_words().iter().map(|word| word.len() + 1).sum::<usize>();
     let widest = ways.iter().map(|(way, _)| width(way)).max().unwrap_or_default();
     for (way, does) in ways {
@@ -51,14 +53,25 @@ pub fn say(out: &mut Lines, room: &Room, conflicts: &[ConflictView], is_whole: b
     for conflict in conflicts {
         let decided = Text::new(Style::Dim, if conflict.decided { " (decided)" } else { "" });
         let path = Text::new(Style::Bad, escape_view(&conflict.path));
-        let others: Vec<_> = conflict.others.iter().map(escape_view).collect();
+        // A folder that stands around another of the paths is no file of that name.
+        let all = || [&conflict.path].into_iter().chain(&conflict.others).filter_map(PathView::exact);
+        let is_around = |one: &PathView| {
+            one.exact().is_some_and(|folder| all().any(|path| path != folder && path.is_within(&folder)))
+        };
+        let (around, others): (Vec<_>, Vec<_>) = conflict.others.iter().partition(|one| is_around(one));
+        let around: Vec<_> = around.into_iter().map(escape_view).collect();
+        let others: Vec<_> = others.into_iter().map(escape_view).collect();
+        let around = match &around[..] {
+            [] => Text::default(),
+            around => Text::new(Style::Dim, format!(" (something else would take the place of {})", around.join(", "))),
+        };
         let others = match &others[..] {
             [] => Text::default(),
             others if conflict.why == Why::Lines => Text::new(Style::Dim, format!(" (from {})", others.join(", "))),
             others if conflict.why == Why::Tied => Text::new(Style::Dim, format!(" (with {})", others.join(", "))),
             others => Text::new(Style::Dim, format!(" (the same file as {})", others.join(", "))),
         };
-        out.say(text!["  ", path, ": ", conflict.why.describe(), others, decided]);
+        out.say(text!["  ", path, ": ", conflict.why.describe(), others, around, decided]);
         // Where this is part of a refusal, its hints say so.
         if let Some(path) = conflict.path.exact().filter(|_| is_whole && conflict.why == Why::InTheWay) {
             let path = flag("--path").arg(path.as_path());

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use piton_engine::{
-    CaptureOptions, Choice, DiffOptions, Engine, Environment, RedoOptions, RewindOptions, TimelineOptions, Tool,
-    UndoOptions, Which,
+    CaptureOptions, Choice, DiffOptions, Engine, Environment, IntoTarget, RedoOptions, RewindOptions, TimelineOptions,
+    Tool, UndoOptions, Which,
 };
 use piton_wording::escape::escape_path;
 use piton_wording::owners::Names;
@@ -126,7 +126,7 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
     let undone = undone?;
     story.show(|out, look| undo::write(out, look, &undone))?;
     story.command("piton diff t2 @ -U0")?;
-    let compared = workspace.diff(&DiffOptions { from: Some("t2".into()), ..DiffOptions::default() })?;
+    let compared = workspace.diff(&DiffOptions { from: Some("t2".into_target()?), ..DiffOptions::default() })?;
     story.show(|out, look| compared.files.iter().try_for_each(|file| patch::write(out, look, file)))?;
     // The same edit of the same state, without piton's help.
     let expected = helped.with_own();

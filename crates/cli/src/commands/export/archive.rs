@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use piton_engine::model::Target;
+use piton_engine::model::When;
 use piton_engine::view::{PathView, PrivatePaths, SessionExported};
 use piton_engine::{ArchiveError, ExportSessionError, TargetError, Workspace};
 use piton_wording::escape::{escape, escape_path, escape_view};
@@ -40,7 +40,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     let workspace = surroundings.open(console)?;
     let session = match workspace.session_meant(Some(wanted), wanted) {
         Ok(row) => row.session,
-        Err(TargetError::UnknownSession { .. }) if matches!(wanted.parse(), Ok(Target::Turn { .. })) => {
+        Err(TargetError::UnknownSession { .. }) if matches!(wanted.parse(), Ok(When::Turn { .. })) => {
             return Err(Failure::user(
                 Code::UnknownSession,
                 format!("`{wanted}` is no session, and an archive is of a whole one"),
@@ -54,10 +54,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         }
         Err(error) => return Err(error.into()),
     };
-    let PrivatePaths { ignored, filtered, unwatched } = workspace.private_in_session(session.id.as_str())?;
-    say_private(console, &ignored, "that git ignores, which may hold secrets");
+    let PrivatePaths { ignored, filtered, unwatched, copies } = workspace.private_in_session(session.id.as_str())?;
+    say_private(console, &ignored, "that git ignores or ignored, which may hold secrets");
     say_private(console, &filtered, "as it is here, which a filter of git's changes (git-crypt, LFS)");
     say_private(console, &unwatched, "as it is here, which git is told not to look at");
+    let paths: Vec<PathView> = copies.iter().map(|copy| copy.path.clone()).collect();
+    say_private(console, &paths, "with what one of those held at some time, or an edited version of it");
     if is_stream {
         let mut out = BufWriter::with_capacity(GATHERED, io::stdout().lock());
         workspace.export_session(session.id.as_str(), &mut out)?;
@@ -68,7 +70,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         None => outside(&surroundings).join(format!("session-{}.piton", session.id.short())),
     };
     let exported = write_file(&workspace, session.id.as_str(), &place, args.force)?;
-    let exported = SessionExported { ignored, filtered, unwatched, ..exported };
+    let exported = SessionExported { ignored, filtered, unwatched, copies, ..exported };
     console.print_done(&exported, |out, look| write(out, look, &exported, &place))?;
     if !console.is_json() {
         console.say_with(|out, look| write_remarks(out, look, &exported, place.starts_with(workspace.path())));

@@ -72,7 +72,7 @@ impl<'a> Columns<'a> {
         let target = widest(rows.iter().map(|row| row.target.len()));
         let age = widest(rows.iter().map(|row| age_of(row, look, narrow).len()));
         let all_counts = rows.iter().map(|row| (row.counts, row.is_unknown));
-        let all_counts = all_counts.chain(below().map(|below| (below.counts, false)));
+        let all_counts = all_counts.chain(below().map(|below| (below.counts, below.is_unknown)));
         let counts = widest(all_counts.map(|(counts, is_unknown)| signs(counts, is_unknown).width()));
         let session = if narrow { 0 } else { widest(rows.iter().map(|row| escape(&row.session).len())) };
         let remark = widest(rows.iter().map(|row| row.remark.width()));
@@ -119,7 +119,7 @@ impl<'a> Columns<'a> {
             (Cell::default(), 4),
             (label, column),
             (text, after),
-            (self.counts(below.counts, false), counts),
+            (self.counts(below.counts, below.is_unknown), counts),
             (below.remark.cut(look, usize::MAX), 0),
         ];
         writeln!(out, "{}", line(&cells))

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use piton_engine::view::{ChangedFile, SessionView, StepView, TurnDiff, TurnShown};
 use piton_wording::escape::{escape, escape_view};
 use piton_wording::owners::Names;
-use piton_wording::{Style, Text, Titles, call, owners, text, turns, words};
+use piton_wording::{Style, Text, Titles, call, owners, text, timeline, turns, words};
 
 use crate::console::Look;
 use crate::prose::wrapped;
@@ -143,7 +143,7 @@ impl Page<'_> {
         let width = targets.iter().map(String::len).max().unwrap_or(0);
         for (at, (step, target)) in turn.steps.iter().zip(&targets).enumerate() {
             let word = if at == 0 { "steps" } else { "" };
-            let signs = words::signs(&step.changes);
+            let signs = timeline::signs(Some(step.changes), turn.unknown.is_some());
             let remark = turns::step_remark(step, self.shown.running);
             let ends = signs.width() + if remark.is_empty() { 0 } else { remark.width() + 2 };
             let room = self.look.width.saturating_sub(WORDS + width + 2 + ends + 2).max(WORDS);

@@ -2,20 +2,21 @@
 
 use crate::view::Unknown;
 use piton_model::target::{TurnPlace, split_session};
-use piton_model::{SessionId, Target, Timestamp, WorkspacePath};
+use piton_model::{SessionId, Target, Timestamp, When, WorkspacePath};
 use std::path::PathBuf;
 
 /// Which changes to take back. Everything that is given must hold.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Which of the session's; the last turn's where nothing is given at all, else all.
+    /// Which of the session's. Where nothing is given at all: the last turn's, or of the user's own those since the last prompt;
+    /// else all.
     pub what: Option<Which>,
     /// Only of these paths and what is beneath them.
     pub paths: Vec<WorkspacePath>,
     /// Only what was found since.
     pub since: Option<Timestamp>,
     /// Only what was found after the first target and up to the second.
-    pub between: Option<(String, String)>,
+    pub between: Option<(Target, Target)>,
     /// Of this session; the one that reported last where not given.
     pub session: Option<String>,
     /// Whose; the session's own where not given.
@@ -76,8 +77,8 @@ impl Which {
                 return Err(bad());
             }
             match place.parse() {
-                Ok(Target::Turn { turn, place: TurnPlace::Before }) => places.push((turn, None)),
-                Ok(Target::Turn { turn, place: TurnPlace::Step(step) }) => places.push((turn, Some(step))),
+                Ok(When::Turn { turn, place: TurnPlace::Before }) => places.push((turn, None)),
+                Ok(When::Turn { turn, place: TurnPlace::Step(step) }) => places.push((turn, Some(step))),
                 _ => return Err(bad()),
             }
         }

@@ -6,7 +6,7 @@ use piton_model::SessionId;
 use piton_model::ownership::Owner;
 use piton_store::SessionRow;
 
-use super::{Choice, Whose, step_of, steps_of_owner, stuck};
+use super::{Choice, Which, Whose, step_of, steps_of_owner, stuck};
 use crate::history::changes::OwnedChange;
 use crate::history::lineage::Lineage;
 use crate::history::target::TargetError;
@@ -24,9 +24,37 @@ impl Choice {
             && self.between.is_none()
             && self.whose != Some(Whose::You)
     }
+
+    /// Whether the user's own changes are meant, and nothing says which of them.
+    fn is_all_of_yours(&self) -> bool {
+        self.whose == Some(Whose::You)
+            && self.what.is_none()
+            && self.session.is_none()
+            && self.paths.is_empty()
+            && self.since.is_none()
+            && self.between.is_none()
+    }
 }
 
 impl History {
+    /// What a person means who asks for their own changes and says nothing else: those since the last prompt, as the agent's are
+    /// those of its last turn. None where something else is said, or nobody was prompted here.
+    pub(super) fn since_last_prompt(&self, choice: &Choice) -> Result<Option<Choice>, OperationError> {
+        if !choice.is_all_of_yours() {
+            return Ok(None);
+        }
+        let mut newest = None;
+        for row in self.working_sessions()? {
+            let turn = self.store.last_turn(&row.session.id)?;
+            newest = newest.max(turn.map(|turn| (turn.seq, turn.turn.number, row.session.id)));
+        }
+        Ok(newest.map(|(_, turn, session)| Choice {
+            what: Some(Which::Places(vec![(turn, None)])),
+            session: Some(session.to_string()),
+            ..choice.clone()
+        }))
+    }
+
     /// The session whose last turn is meant; none where there are not several, or where a command is typed to an agent, whose
     /// session it then is. Without what is there now, what nobody has captured yet does not count.
     pub(crate) fn session_of_last_turn(

@@ -4,11 +4,13 @@ use super::Draft;
 use crate::operation::branch::ConversationPlan;
 use crate::operation::error::OperationError;
 use crate::operation::request::{Asked, Remarks, Request};
-use crate::view::{ChangedFile, HeadMoved, PathView, PlanView, SkippedView};
+use crate::view::{ChangedFile, HeadMoved, PathView, PlanView, SkippedView, TornView};
 use crate::workspace::History;
-use piton_model::diff::{self, Change, ChangeKind};
-use piton_model::plan::{self, Undone};
-use piton_model::{OperationKind, SkipReason, WorkspacePath};
+use piton_model::diff::{self, Change, ChangeKind, TreeSource};
+use piton_model::inverse::Conflict;
+use piton_model::moves::Move;
+use piton_model::plan::{self, RootState, Undone};
+use piton_model::{Entry, OperationKind, SkipReason, WorkspacePath};
 use piton_store::StoreError;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -41,6 +43,7 @@ impl History {
             deleted: of(ChangeKind::Deleted),
             skipped: self.skipped_by(&draft.plan, request)?,
             not_done: Vec::new(),
+            torn: Vec::new(),
             merged: draft.merged.iter().map(PathView::from).collect(),
             conflicts: draft.conflicts.iter().map(Into::into).collect(),
             excepted: draft.excepted.paths.iter().map(Into::into).collect(),
@@ -49,7 +52,7 @@ impl History {
             unsure: request.remarks.unsure.clone(),
             unsure_back: request.remarks.unsure_back.clone(),
             others: touched(&request.remarks, draft, changes),
-            carried: request.remarks.carried.clone(),
+            carried: carried_in(request, draft.conflicts.iter(), &draft.moves, changes),
             commands: request.remarks.commands.clone(),
             git: request.git.as_ref().map(|plan| plan.view().clone()),
             git_stays: request.git_stays.clone(),
@@ -118,6 +121,61 @@ pub(crate) fn not_done<'a>(undone: impl Iterator<Item = &'a Undone>) -> Vec<Skip
 /// The paths of one kind of change that are worth a line.
 pub(crate) fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
     changes.iter().filter(|c| !c.implied && c.kind() == kind).map(|c| (&c.path).into()).collect()
+}
+
+/// What is carried over in the end: a file of it that the decision about a conflict deletes is not.
+pub(crate) fn carried_in<'c>(
+    request: &Request,
+    conflicts: impl Iterator<Item = &'c Conflict>,
+    moves: &[Move],
+    changes: &[Change],
+) -> Vec<ChangedFile> {
+    let decided: Vec<&Conflict> = conflicts.filter(|conflict| conflict.decided).collect();
+    let is_deleted = |path: &WorkspacePath| {
+        changes.iter().any(|change| change.path == *path && change.kind() == ChangeKind::Deleted)
+            && !moves.iter().any(|one| one.from == *path)
+            && decided.iter().any(|conflict| conflict.holds(path))
+    };
+    let is_gone = |file: &ChangedFile| {
+        file.kind != ChangeKind::Deleted && file.path.exact().is_some_and(|path| is_deleted(&path))
+    };
+    request.remarks.carried.iter().filter(|file| !is_gone(file)).cloned().collect()
+}
+
+/// Repositories that a plan tears apart: it moves their files, and git's own folder stays, since piton never writes it.
+pub(crate) fn torn<S: TreeSource<Error = StoreError>>(
+    trees: &S,
+    now: RootState,
+    plan: &plan::Plan,
+    changes: &[Change],
+) -> Result<Vec<TornView>, StoreError> {
+    let content = |entry: &Option<Entry>| match entry {
+        Some(Entry::File { blob, .. }) => Some(*blob),
+        _ => None,
+    };
+    let mut torn = Vec::new();
+    let without = plan.undone.iter().filter(|undone| undone.reason == SkipReason::GitFolder);
+    for to in without.map(|undone| &undone.path) {
+        let came = changes.iter().filter(|change| change.before.is_none() && change.path.is_within(to));
+        // The same file in the folder that the repository's own data is in now.
+        let from = came.filter_map(|change| {
+            let blob = content(&change.after)?;
+            let inner = change.path.as_bytes().strip_prefix(to.as_bytes())?;
+            let is_same = |gone: &&Change| gone.after.is_none() && content(&gone.before) == Some(blob);
+            let gone = changes.iter().filter(is_same);
+            gone.filter_map(|gone| WorkspacePath::new(gone.path.as_bytes().strip_suffix(inner)?).ok()).next()
+        });
+        for from in from {
+            if let Some(Entry::Folder { tree, .. }) = diff::lookup(trees, &now.tree, &from)?
+                && trees.tree(&tree)?.has_git
+            {
+                torn.push(TornView { from: (&from).into(), to: to.into() });
+                break;
+            }
+        }
+    }
+    torn.dedup();
+    Ok(torn)
 }
 
 /// Of what others changed, what a plan changes.
