@@ -555,3 +555,19 @@ fn the_preview_of_a_move_shows_an_edit_that_nobody_has_captured() {
     let diff = workspace.plan_diff(&plan, 3).unwrap();
     assert!(!diff.files.is_empty() && diff.files.iter().all(|file| !file.unavailable), "{diff:?}");
 }
+
+/// The agent made a file and the user edited it. Carried over to before that, the edit has no file; nobody deleted one.
+#[test]
+fn an_edit_of_a_file_that_goes_back_is_said_to_be_that() {
+    let world = World::new();
+    world.write("other", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("make", &["made", "other"], |w| done(w.write("made", lines(&[])).write("other", "2\n")));
+    world.write("made", lines(&[(5, "user")]));
+    let plan = world.open().plan_rewind("t1", &keep_mine(Settle::default())).unwrap();
+    assert_eq!(conflicts(plan.view()), [("made".to_owned(), Why::Edited)]);
+    // What is left as it is is not carried over, too.
+    let outcome = world.open().rewind_now("t1", &keep_mine(PARTIAL)).unwrap();
+    assert!(outcome.carried.is_empty(), "{:?}", outcome.carried);
+    assert_eq!((world.read("made"), world.read("other")), (lines(&[(5, "user")]), "1\n".to_owned()));
+}
