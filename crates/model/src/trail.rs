@@ -146,6 +146,14 @@ impl Moved {
                 Spot::At(to) if to != *from => Some(Move { from: from.clone(), to }),
                 _ => None,
             });
+    /// Where the file that was at a path right before a moment was at an earlier one, if it existed.
+    pub fn path_before(&self, path: &WorkspacePath, at: SeqNumber, then: SeqNumber) -> Option<WorkspacePath> {
+        match self.back(path.clone(), at.saturating_sub(1), then) {
+            Spot::At(path) => Some(path),
+            Spot::Gone(..) => None,
+        }
+    }
+
         moves.collect::<Vec<_>>().into_iter()
     }
 

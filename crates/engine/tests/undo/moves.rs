@@ -571,3 +571,31 @@ fn an_edit_of_a_file_that_goes_back_is_said_to_be_that() {
     assert!(outcome.carried.is_empty(), "{:?}", outcome.carried);
     assert_eq!((world.read("made"), world.read("other")), (lines(&[(5, "user")]), "1\n".to_owned()));
 }
+
+#[test]
+fn all_files_that_were_put_into_one_come_back_where_that_one_goes() {
+    let world = World::new();
+    world.write("mine", "of me\n").write("other", lines(&[])).write("stays", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit", &["stays"], |w| done(w.write("stays", "2\n")));
+    let before = world.snapshot();
+    agent.runs("merge", "cat other mine > lib/all; rm other mine", |w| {
+        let both = w.read("other") + &w.read("mine");
+        w.write("lib/all", both).remove("other").remove("mine");
+    });
+    let here = world.snapshot();
+    let in_lib = Choice { paths: vec![WorkspacePath::new("lib").unwrap()], ..undo_of("all").choice };
+    let options = UndoOptions { choice: in_lib, ..UndoOptions::default() };
+    let plan = world.open().plan_undo(&options).unwrap();
+    let mut along: Vec<_> = plan.view().along.iter().map(|one| &*one.path.path).collect();
+    along.sort_unstable();
+    assert_eq!(along, ["mine", "other"]);
+    undo(&world, &options);
+    world.assert_is(&before);
+    world.redo();
+    world.assert_is(&here);
+    // The same of a rewind.
+    let paths = vec![WorkspacePath::new("lib").unwrap()];
+    world.open().rewind_now("t1", &RewindOptions { paths, ..RewindOptions::default() }).unwrap();
+    world.assert_is(&before);
+}
