@@ -261,7 +261,9 @@ impl History {
             }
         }
         let ends = |moves: &[Move]| moves.iter().flat_map(|one| [one.from.clone(), one.to.clone()]).collect::<Vec<_>>();
-        let mut concerned: HashSet<WorkspacePath> = by_operations.iter().flat_map(|(_, moves)| ends(moves)).collect();
+        // What was moved and moved back concerns nobody.
+        let by_operations_alone = Moved::new([], by_operations.clone());
+        let mut concerned: HashSet<WorkspacePath> = by_operations_alone.ends().into_iter().cloned().collect();
         let contents = NowAndThen { root: seen.root, store: &self.store };
         let mut by_hands: Vec<(SeqNumber, Vec<Move>)> = Vec::new();
         let (mut unclear, mut merged) = (Vec::new(), Vec::new());
@@ -284,10 +286,10 @@ impl History {
                 continue;
             }
             let paired = pair(&contents, &happened, |path| is_concerned(path) || concerned.contains(path));
-            concerned.extend(ends(&paired.moves));
-            by_hands.push((at, paired.moves));
             let put_together = moves::merged(&contents, &happened, &paired.moves, &is_concerned);
             merged.extend(put_together.into_iter().map(|one| (at, one)));
+            concerned.extend(ends(&paired.moves));
+            by_hands.push((at, paired.moves));
             unclear.extend(paired.unclear.into_iter().map(|(gone, came)| (at, gone, came)));
         }
         Ok(MovedSince { moved: Moved::new(by_hands, by_operations), unclear, merged, went, all: alone })
@@ -350,16 +352,29 @@ impl History {
         Ok(moves.into_iter().map(|one| Move { from: one.to, to: one.from }).collect())
     }
 
+    /// The moves that an operation records. Where a redo takes away nobody's work, it moves exactly what is known of the operations
+    /// that it takes back: contents may tell of more moves in this direction than they did in the other, and a file would count as
+    /// another one than before both.
+    pub(crate) fn moves_recorded(
+        &self,
+        kind: &OperationKind,
+        changes: &[Change],
+        known: &[Move],
+        root: &Root,
+    ) -> Vec<Move> {
+        match kind {
+            OperationKind::Redo { gone, .. } if gone.is_empty() => changed_by(changes, known),
+            _ => self.moves_of(changes, known, Some(root)),
+        }
+    }
+
     /// The files that an operation moves: those that are known, and others that its changes tell.
     pub(crate) fn moves_of(&self, changes: &[Change], known: &[Move], root: Option<&Root>) -> Vec<Move> {
         let mut happened = Happened::default();
         for change in changes {
             happened.add(&change.path, change.before.clone(), change.after.clone());
         }
-        // Without what was taken out of the plan since.
-        let changed: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
-        let known = known.iter().filter(|one| changed.contains(&one.from) && changed.contains(&one.to));
-        let known: Vec<Move> = known.cloned().collect();
+        let known = changed_by(changes, known);
         let ends: HashSet<&WorkspacePath> = known.iter().flat_map(|one| [&one.from, &one.to]).collect();
         let is_known = |path: &WorkspacePath| ends.contains(path);
         happened.gone.retain(|(path, _)| !is_known(path));
@@ -372,6 +387,12 @@ impl History {
         let Paired { moves, .. } = pair(&contents, &happened, |_| true);
         known.into_iter().chain(moves).collect()
     }
+}
+
+/// The known moves without those of what was taken out of the plan since.
+fn changed_by(changes: &[Change], known: &[Move]) -> Vec<Move> {
+    let changed: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
+    known.iter().filter(|one| changed.contains(&one.from) && changed.contains(&one.to)).cloned().collect()
 }
 
 fn one_by_one(at: SeqNumber, hand: &str, happened: &Happened) -> Vec<ByOne> {
