@@ -30,9 +30,17 @@ pub struct DoneOperation {
 /// When changes came into effect and went out of it.
 #[derive(Debug)]
 pub struct Effects {
-    /// For each change, the sequence numbers at which it came into effect (true) or went out of it; the first is when
-    /// it was found.
-    since: Vec<Vec<(u64, bool)>>,
+    /// For each change, when it came into effect or went out of it; the first is when it was found.
+    since: Vec<Vec<Turn>>,
+}
+
+/// A change comes into effect or goes out of it.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    seq: u64,
+    is_in_effect: bool,
+    /// Since when it is so for whoever takes what was done and taken back as never done: a redo only reinstates that.
+    origin: u64,
 }
 
 impl Effects {
@@ -43,7 +51,9 @@ impl Effects {
         operations: &[DoneOperation],
         seq_of: impl Fn(&CheckpointId) -> Option<u64>,
     ) -> Self {
-        let mut effects = Self { since: changes.iter().map(|(seq, _)| vec![(*seq, true)]).collect() };
+        let mut effects = Self {
+            since: changes.iter().map(|(seq, _)| vec![Turn { seq: *seq, is_in_effect: true, origin: *seq }]).collect(),
+        };
         let places: HashMap<&OperationId, u64> = operations.iter().map(|done| (&done.id, done.seq)).collect();
         for done in operations {
             match &done.kind {
@@ -77,13 +87,12 @@ impl Effects {
                         }
                         let bears = |seq: &u64| seq == of || also.contains(seq);
                         // As it was before the first of them that bore on it.
-                        let first = effects.since[number].iter().map(|(seq, _)| *seq).find(bears);
+                        let first = effects.since[number].iter().map(|turn| turn.seq).find(bears);
                         if let Some(first) = first
                             && change.path.is_in_scope(only)
                             && !is_left(left, change)
                         {
-                            let before = effects.at(number, first - 1);
-                            effects.set(number, done.seq, before);
+                            effects.reinstate(number, done.seq, first - 1);
                         }
                     }
                 }
@@ -100,19 +109,33 @@ impl Effects {
         self.at(number, u64::MAX)
     }
 
-    /// The sequence number at which a change last came into effect or went out of it.
-    pub fn turned_at(&self, number: usize) -> u64 {
-        self.since[number].last().map_or(0, |(since, _)| *since)
+    /// The sequence number at which a change last came into effect or went out of it after another one. What was done after that
+    /// and taken back does not count.
+    pub fn turned_after(&self, number: usize, seq: u64) -> u64 {
+        let last = self.since[number].last();
+        last.map_or(0, |turn| if turn.origin > seq { turn.origin } else { turn.seq })
     }
 
     /// Whether a change was in effect at a sequence number.
     pub fn at(&self, number: usize, seq: u64) -> bool {
-        self.since[number].iter().rev().find(|(since, _)| *since <= seq).is_some_and(|(_, state)| *state)
+        self.turn(number, seq).is_some_and(|turn| turn.is_in_effect)
     }
 
-    fn set(&mut self, number: usize, seq: u64, state: bool) {
-        if self.is_in_effect(number) != state {
-            self.since[number].push((seq, state));
+    fn turn(&self, number: usize, seq: u64) -> Option<Turn> {
+        self.since[number].iter().rev().find(|turn| turn.seq <= seq).copied()
+    }
+
+    fn set(&mut self, number: usize, seq: u64, is_in_effect: bool) {
+        if self.is_in_effect(number) != is_in_effect {
+            self.since[number].push(Turn { seq, is_in_effect, origin: seq });
+        }
+    }
+
+    /// Brings a change back to how it was at an earlier sequence number.
+    fn reinstate(&mut self, number: usize, seq: u64, then: u64) {
+        let (is_in_effect, origin) = self.turn(number, then).map_or((false, seq), |t| (t.is_in_effect, t.origin));
+        if self.is_in_effect(number) != is_in_effect {
+            self.since[number].push(Turn { seq, is_in_effect, origin });
         }
     }
 }
@@ -137,12 +160,12 @@ fn holds(index: &HashMap<&CheckpointId, HashSet<&WorkspacePath>>, change: &Chang
 mod tests {
     use super::*;
 
-    /// Plays a history and checks which changes are in effect. A change is the letter of its checkpoint and its path.
+    /// Plays a history. A change is the letter of its checkpoint and its path.
     ///
     /// `a` finds a change of the file `a`; `<a` rewinds to checkpoint `a`; `<a:b` rewinds only the path `b`; `<a^b`
     /// keeps the change b; `-ab` undoes the changes a and b; `+2` takes back the second operation, `+2-a` the change a
     /// along with it, `+2!b` everything but the path `b`, `+2:b` only that.
-    fn check(history: &str, expected: &str) {
+    fn play(history: &str) -> (Vec<(u64, ChangeRef)>, Effects) {
         let id = |name: &str| CheckpointId::from_random([name.as_bytes()[0]; 8]);
         let operation = |n: usize| OperationId::from_random([n as u8; 8]);
         let path = |name: &str| WorkspacePath::new(name).unwrap();
@@ -182,9 +205,30 @@ mod tests {
         let places: Vec<(CheckpointId, u64)> = changes.iter().map(|(s, c)| (c.checkpoint.clone(), *s)).collect();
         let seq_of = |id: &CheckpointId| places.iter().find(|(one, _)| one == id).map(|(_, seq)| *seq);
         let effects = Effects::follow(&changes, &operations, seq_of);
+        (changes, effects)
+    }
+
+    /// Plays a history and checks which changes are in effect.
+    fn check(history: &str, expected: &str) {
+        let (changes, effects) = play(history);
         let found: String =
             (0..changes.len()).filter(|n| effects.is_in_effect(*n)).map(|n| changes[n].1.path.display()).collect();
         assert_eq!(found, expected, "{history}");
+    }
+
+    #[test]
+    fn a_redo_reinstates_also_since_when_a_change_was_taken_back() {
+        for (history, after, expected) in [
+            ("a b c -b", 3, 4),
+            // Taken back, brought back by a rewind, and that taken back.
+            ("a b c -b <c +2", 3, 4),
+            ("a b c -b <c +2 <c +4", 3, 4),
+            // For who was there in between it is the redo that took it.
+            ("a b c -b <c d +2", 6, 7),
+            ("a b c -b +1 -b", 3, 6),
+        ] {
+            assert_eq!(play(history).1.turned_after(1, after), expected, "{history}");
+        }
     }
 
     #[test]

@@ -76,6 +76,9 @@ const MOST_EQUAL: usize = 250_000;
 /// With more files than this, contents are not compared for similarity: each one has to be read.
 const MOST_ALIKE: usize = 50;
 
+/// With fewer letters and digits than this, a file says nothing of where its content is now.
+const FEWEST: usize = 3;
+
 /// The content of a file, unless it is empty: all empty files are equal, which proves nothing.
 fn blob(entry: &Entry) -> Option<ObjectId> {
     match entry {
@@ -149,6 +152,43 @@ pub fn pair<C: Contents>(contents: &C, happened: &Happened, concerned: impl Fn(&
     paired.moves.retain(|one| one.from != one.to);
     paired.moves.sort();
     paired
+}
+
+/// The files that disappeared, were not moved, and are now as a whole in another file, one that is `concerned` and had not held
+/// that content before: from where, and into which.
+pub fn merged<C: Contents>(
+    contents: &C,
+    happened: &Happened,
+    moves: &[Move],
+    concerned: impl Fn(&WorkspacePath) -> bool,
+) -> Vec<Move> {
+    let is_moved = |path: &WorkspacePath| moves.iter().any(|one| one.from == *path);
+    let gone: Vec<&Placed> = happened.gone.iter().filter(|(path, _)| !is_moved(path)).collect();
+    let came = happened.came.iter().map(|(path, is)| (path, None, is));
+    let replaced = happened.replaced.iter().map(|(path, was, is)| (path, Some(was), is));
+    let into: Vec<_> = came.chain(replaced).filter(|(path, ..)| concerned(path)).collect();
+    if gone.is_empty() || gone.len() > 2 * MOST_ALIKE || into.len() > MOST_ALIKE {
+        return Vec::new();
+    }
+    let read = |path: &WorkspacePath, entry: &Entry| match entry {
+        Entry::File { size, .. } if *size > text::LARGEST as u64 => None,
+        entry => String::from_utf8(contents.content(path, &blob(entry)?).ok()?).ok(),
+    };
+    let says_something = |text: &String| text.chars().filter(|char| char.is_alphanumeric()).nth(FEWEST - 1).is_some();
+    let into: Vec<_> = into
+        .into_iter()
+        .filter_map(|(path, was, is)| Some((path, was.and_then(|was| read(path, was)), read(path, is)?)))
+        .collect();
+    let mut merged = Vec::new();
+    for (from, was) in gone {
+        let Some(text) = read(from, was).filter(says_something) else { continue };
+        let holds = |(_, was, is): &&(_, Option<String>, String)| {
+            is.contains(&text) && !was.as_ref().is_some_and(|was| was.contains(&text))
+        };
+        let found = into.iter().filter(holds);
+        merged.extend(found.map(|(to, ..)| Move { from: from.clone(), to: (*to).clone() }));
+    }
+    merged
 }
 
 /// Whether the file at a path is an edited version of the one that was there.
@@ -317,9 +357,8 @@ mod tests {
         }
     }
 
-    /// Pairs the files of two states, each `path=content`, and checks the result: `from>to`, and `?` with what is
-    /// unclear.
-    fn check(before: &str, after: &str, expected: &str) {
+    /// What happened between two states, each of files as `path=content`.
+    fn happened(before: &str, after: &str) -> (Known, Happened) {
         let mut known = HashMap::new();
         let mut places = |text: &str| -> BTreeMap<WorkspacePath, Entry> {
             let one = |word: &str| {
@@ -338,7 +377,13 @@ mod tests {
         for path in paths {
             happened.add(path, before.get(path).cloned(), after.get(path).cloned());
         }
-        let paired = pair(&Known(known), &happened, |_| true);
+        (Known(known), happened)
+    }
+
+    /// Pairs the files of two states, and checks the result: `from>to`, and `?` with what is unclear.
+    fn check(before: &str, after: &str, expected: &str) {
+        let (known, happened) = happened(before, after);
+        let paired = pair(&known, &happened, |_| true);
         let show = |paths: &[WorkspacePath]| paths.iter().map(WorkspacePath::display).collect::<Vec<_>>().join("+");
         let moves = paired.moves.iter().map(|m| format!("{}>{}", m.from.display(), m.to.display()));
         let unclear = paired.unclear.iter().map(|(from, to)| format!("?{}>{}", show(from), show(to)));
@@ -377,6 +422,24 @@ mod tests {
         // Empty files are all equal, which proves nothing.
         check("k=", "i=", "");
         check("a/k=", "b/k=", "");
+    }
+
+    #[test]
+    fn files_that_were_put_into_one_are_found_in_it() {
+        let check = |before: &str, after: &str, expected: &str| {
+            let (known, happened) = happened(before, after);
+            let moves = pair(&known, &happened, |_| true).moves;
+            let merged = merged(&known, &happened, &moves, |_| true);
+            let shown: Vec<_> = merged.iter().map(|m| format!("{}>{}", m.from.display(), m.to.display())).collect();
+            assert_eq!(shown.join(" "), expected);
+        };
+        check("a=one,two, b=three,", "m=one,two,three,", "b>m");
+        check("a=one, b=two, c=four,", "m=one,two,four,", "a>m b>m c>m");
+        check("a=one, b=two,three,", "b=two,three,one,", "a>b");
+        // It had that before, holds only a part of it, or it says nothing.
+        check("a=one, b=one,two,", "b=one,two,three,", "");
+        check("a=one,two, b=three,", "b=three,one,", "");
+        check("a=1,2 b=three,", "b=three,1,2,", "");
     }
 
     #[test]

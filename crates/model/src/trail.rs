@@ -34,6 +34,13 @@ struct MovesAt {
     leading_to: Leads,
 }
 
+impl MovesAt {
+    fn is_taken_back_by(&self, next: &Self) -> bool {
+        let both = self.by_operation && next.by_operation;
+        both && self.leading_from == next.leading_to && self.leading_to == next.leading_from
+    }
+}
+
 /// One file with the changes of it that are taken back or carried over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trail {
@@ -116,11 +123,27 @@ impl Moved {
                 moves.leading_to.insert(to, from);
             }
         }
-        Self(all.into_values().collect())
+        // What an operation moved and the next one moved back has never been elsewhere.
+        let mut kept: Vec<MovesAt> = Vec::new();
+        for moves in all.into_values() {
+            match kept.last() {
+                Some(last) if last.is_taken_back_by(&moves) => drop(kept.pop()),
+                _ => kept.push(moves),
+            }
+        }
+        Self(kept)
     }
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Where the file that was at a path right before a moment was at an earlier one, if it existed.
+    pub fn path_before(&self, path: &WorkspacePath, at: SeqNumber, then: SeqNumber) -> Option<WorkspacePath> {
+        match self.back(path.clone(), at.saturating_sub(1), then) {
+            Spot::At(path) => Some(path),
+            Spot::Gone(..) => None,
+        }
     }
 
     /// Where the file that was at a path right after a moment is now, if it still exists.
@@ -431,6 +454,31 @@ mod tests {
         check("!g:1- !f>g:0-0", Begin::Now, "g[g0>f0]g -[->g1]g");
         // A new file at the old path is another file.
         check("f>g:0-0 !f:-1", Begin::Now, "f[f1>-]f");
+    }
+
+    #[test]
+    fn what_an_operation_moved_and_the_next_one_moved_back_was_never_elsewhere() {
+        let moves = |text: &str| -> Vec<Move> {
+            let ends = text.split_whitespace().map(|word| word.split_once('>').unwrap());
+            ends.map(|(from, to)| Move { from: path(from), to: path(to) }).collect()
+        };
+        // Something is moved away before and after, and something else is at its path in between.
+        let by_hands = [(1, moves("f>g")), (9, moves("h>f g>h"))];
+        let expected = Moved::new(by_hands.clone(), []);
+        for there in ["g>h", "g>f", "g>h h>g", "h>g g>f", "f>h g>f"] {
+            let there = moves(there);
+            let back: Vec<Move> = there.iter().map(|one| Move { from: one.to.clone(), to: one.from.clone() }).collect();
+            let twice = [(3, there.clone()), (4, there.clone()), (5, back.clone()), (6, back.clone())];
+            for by_operations in [vec![(3, there), (4, back)], twice.to_vec()] {
+                let moved = Moved::new(by_hands.clone(), by_operations);
+                for name in ["f", "g", "h"] {
+                    for then in [0, 1, 9] {
+                        assert_eq!(moved.path_then(&path(name), then), expected.path_then(&path(name), then));
+                        assert_eq!(moved.path_now(&path(name), then), expected.path_now(&path(name), then));
+                    }
+                }
+            }
+        }
     }
 
     #[test]

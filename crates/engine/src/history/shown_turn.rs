@@ -111,7 +111,7 @@ impl History {
             .map(|(diff, numbers)| TurnDiff { undone: is_undone(numbers), ..diff })
             .collect();
         let turned = counted.iter().filter(|numbers| is_undone(numbers));
-        let turned_at = effects.as_ref().and_then(|all| turned.map(|numbers| all.turned_at(numbers.1)).max());
+        let turned_at = effects.as_ref().and_then(|all| turned.map(|numbers| all.turned_after(numbers.1, 0)).max());
         let rows = self.store.operations()?;
         let by = operation_views(&rows).into_iter().zip(&rows).find(|(_, row)| Some(row.seq) == turned_at);
         let session = self.session_views(|id| *id == meant.session)?.pop();

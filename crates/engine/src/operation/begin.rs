@@ -142,7 +142,7 @@ impl Locked<'_> {
             boot: clock::boot_id(),
             steps: plan.steps.clone(),
             folders: with_bits(&plan.folders, noted.bits),
-            moves: self.moves_of(&changes, &draft.moves, Some(root)),
+            moves: self.moves_recorded(&request.kind, &changes, &draft.moves, root),
             outside: draft.outside.steps.clone(),
             git: request.git_move().cloned(),
             conversation,

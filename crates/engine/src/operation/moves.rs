@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use piton_host::Root;
 use piton_model::diff::{self, Change, ChangeKind, TreeSource};
 use piton_model::inverse::{Altered, Source};
-use piton_model::moves::{Happened, Move, Paired, is_alike, pair};
+use piton_model::moves::{self, Happened, Move, Paired, is_alike, pair};
 use piton_model::plan::RootState;
 use piton_model::trail::{Moved, SeqNumber};
 use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, WorkspacePath};
@@ -24,6 +24,8 @@ pub(crate) struct MovedSince {
     pub moved: Moved,
     /// Files that belong together and of which nobody can tell which became which: those that went and those that came.
     unclear: Vec<(SeqNumber, Vec<WorkspacePath>, Vec<WorkspacePath>)>,
+    /// Files that went while another one took all that they held.
+    merged: Vec<(SeqNumber, Move)>,
     /// Contents that went from paths, whosever doing that was.
     went: HashMap<(SeqNumber, ObjectId), Vec<WorkspacePath>>,
     /// Every change of a file but those of operations, oldest first.
@@ -71,7 +73,9 @@ impl MovedSince {
     pub(crate) fn partners(&self, at: SeqNumber, path: &WorkspacePath) -> Vec<WorkspacePath> {
         let unclear = self.unclear.iter().filter(|(when, _, came)| *when == at && came.contains(path));
         let gone = unclear.flat_map(|(_, gone, _)| gone.iter().cloned());
-        self.moved.partners(at, path).cloned().chain(gone).collect()
+        let merged = self.merged.iter().filter(|(when, one)| *when == at && one.to == *path);
+        let merged = merged.map(|(_, one)| one.from.clone());
+        self.moved.partners(at, path).cloned().chain(gone).chain(merged).collect()
     }
 }
 
@@ -177,7 +181,7 @@ impl History {
         if paths.is_empty() {
             return Ok(OtherHalves { all, along, between });
         }
-        let MovedSince { moved, .. } = self.moved_since(target.seq, |path| path.is_in_scope(paths), seen)?;
+        let MovedSince { moved, merged, .. } = self.moved_since(target.seq, |path| path.is_in_scope(paths), seen)?;
         let mut chains: Vec<Vec<WorkspacePath>> = Vec::new();
         for mut chain in moved.chains(target.seq) {
             let (Some(now), Some(first)) = (chain.first().cloned(), chain.last().cloned()) else { continue };
@@ -186,19 +190,29 @@ impl History {
                 chain = vec![now.clone(), first.clone()];
             }
             let (now, first) = (&now, &first);
-            let then = match diff::lookup(&self.store, &target.checkpoint.root.tree, first) {
-                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => None,
-                found => found?,
-            };
             let stands = diff::lookup(&seen.trees, &seen.now.tree, now)?;
-            let was_there = matches!(then, Some(Entry::File { .. }));
+            let was_there = self.was_file(target, first)?;
             if matches!(stands, Some(Entry::File { .. })) && (was_there || carries) {
                 chains.push(chain);
+            }
+        }
+        // Where a file was before it was put into another one: it comes back where that one goes.
+        let mut sources = Vec::new();
+        for (at, Move { from, to }) in merged {
+            let Some(from) = moved.path_before(&from, at, target.seq) else { continue };
+            if diff::lookup(&seen.trees, &seen.now.tree, &from)?.is_none() && self.was_file(target, &from)? {
+                sources.push(Move { from, to });
             }
         }
         // What goes along may stand where another file was moved to.
         loop {
             let found = all.len();
+            for one in &sources {
+                if one.to.is_in_scope(&all) && !one.from.is_in_scope(&all) {
+                    along.push(Along { path: one.from.clone(), with: one.to.clone() });
+                    all.push(one.from.clone());
+                }
+            }
             for chain in &chains {
                 let Some(with) = chain.iter().find(|path| path.is_in_scope(&all)).cloned() else { continue };
                 let mut others: Vec<_> = chain.iter().filter(|path| !path.is_in_scope(&all)).cloned().collect();
@@ -215,6 +229,14 @@ impl History {
             if all.len() == found {
                 return Ok(OtherHalves { all, along, between });
             }
+        }
+    }
+
+    /// Whether a file stood at a path at a checkpoint, as far as it can be read.
+    fn was_file(&self, target: &CheckpointRow, path: &WorkspacePath) -> Result<bool, StoreError> {
+        match diff::lookup(&self.store, &target.checkpoint.root.tree, path) {
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(false),
+            found => Ok(matches!(found?, Some(Entry::File { .. }))),
         }
     }
 
@@ -239,10 +261,12 @@ impl History {
             }
         }
         let ends = |moves: &[Move]| moves.iter().flat_map(|one| [one.from.clone(), one.to.clone()]).collect::<Vec<_>>();
-        let mut concerned: HashSet<WorkspacePath> = by_operations.iter().flat_map(|(_, moves)| ends(moves)).collect();
+        // What was moved and moved back concerns nobody.
+        let by_operations_alone = Moved::new([], by_operations.clone());
+        let mut concerned: HashSet<WorkspacePath> = by_operations_alone.ends().into_iter().cloned().collect();
         let contents = NowAndThen { root: seen.root, store: &self.store };
         let mut by_hands: Vec<(SeqNumber, Vec<Move>)> = Vec::new();
-        let mut unclear = Vec::new();
+        let (mut unclear, mut merged) = (Vec::new(), Vec::new());
         let mut went: HashMap<(SeqNumber, ObjectId), Vec<WorkspacePath>> = HashMap::new();
         let mut alone = Vec::new();
         for ((at, hand), happened) in all {
@@ -262,11 +286,13 @@ impl History {
                 continue;
             }
             let paired = pair(&contents, &happened, |path| is_concerned(path) || concerned.contains(path));
+            let put_together = moves::merged(&contents, &happened, &paired.moves, &is_concerned);
+            merged.extend(put_together.into_iter().map(|one| (at, one)));
             concerned.extend(ends(&paired.moves));
             by_hands.push((at, paired.moves));
             unclear.extend(paired.unclear.into_iter().map(|(gone, came)| (at, gone, came)));
         }
-        Ok(MovedSince { moved: Moved::new(by_hands, by_operations), unclear, went, all: alone })
+        Ok(MovedSince { moved: Moved::new(by_hands, by_operations), unclear, merged, went, all: alone })
     }
 
     /// The last changes of files up to a record, oldest first: lines that were cut then may have been pasted since.
@@ -326,16 +352,29 @@ impl History {
         Ok(moves.into_iter().map(|one| Move { from: one.to, to: one.from }).collect())
     }
 
+    /// The moves that an operation records. Where a redo takes away nobody's work, it moves exactly what is known of the operations
+    /// that it takes back: contents may tell of more moves in this direction than they did in the other, and a file would count as
+    /// another one than before both.
+    pub(crate) fn moves_recorded(
+        &self,
+        kind: &OperationKind,
+        changes: &[Change],
+        known: &[Move],
+        root: &Root,
+    ) -> Vec<Move> {
+        match kind {
+            OperationKind::Redo { gone, .. } if gone.is_empty() => changed_by(changes, known),
+            _ => self.moves_of(changes, known, Some(root)),
+        }
+    }
+
     /// The files that an operation moves: those that are known, and others that its changes tell.
     pub(crate) fn moves_of(&self, changes: &[Change], known: &[Move], root: Option<&Root>) -> Vec<Move> {
         let mut happened = Happened::default();
         for change in changes {
             happened.add(&change.path, change.before.clone(), change.after.clone());
         }
-        // Without what was taken out of the plan since.
-        let changed: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
-        let known = known.iter().filter(|one| changed.contains(&one.from) && changed.contains(&one.to));
-        let known: Vec<Move> = known.cloned().collect();
+        let known = changed_by(changes, known);
         let ends: HashSet<&WorkspacePath> = known.iter().flat_map(|one| [&one.from, &one.to]).collect();
         let is_known = |path: &WorkspacePath| ends.contains(path);
         happened.gone.retain(|(path, _)| !is_known(path));
@@ -348,6 +387,12 @@ impl History {
         let Paired { moves, .. } = pair(&contents, &happened, |_| true);
         known.into_iter().chain(moves).collect()
     }
+}
+
+/// The known moves without those of what was taken out of the plan since.
+fn changed_by(changes: &[Change], known: &[Move]) -> Vec<Move> {
+    let changed: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
+    known.iter().filter(|one| changed.contains(&one.from) && changed.contains(&one.to)).cloned().collect()
 }
 
 fn one_by_one(at: SeqNumber, hand: &str, happened: &Happened) -> Vec<ByOne> {

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use piton_model::diff::{self, ChangeKind};
 use piton_model::inverse::{self, Drafted, Inverse};
 use piton_model::ownership::{Candidate, Doubt, Owner, Why};
-use piton_model::{Entry, WorkspacePath};
-use piton_store::{CheckpointRow, OperationState, StoreError};
+use piton_model::{Entry, OperationTarget, WorkspacePath};
+use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::history::changes::OwnedChange;
+use crate::history::operations::standing;
 use crate::operation::draft::{FolderNow, NowAndThen};
 use crate::operation::error::OperationError;
 use crate::operation::moves::MovedSince;
@@ -122,8 +123,19 @@ impl History {
         if came.is_empty() {
             return Ok(found);
         }
-        // What an operation brought has a reason that is older than the target.
-        for row in self.store.operations()?.iter().filter(|row| row.seq > target.seq) {
+        // What an operation brought has a reason that is older than the target; but not what it only took before and gave back.
+        let rows = self.store.operations()?;
+        let is_since = |row: &OperationRow| row.seq > target.seq;
+        let gives_back = |row: &OperationRow| {
+            let of = row.target.as_ref().and_then(OperationTarget::operation);
+            of.is_some_and(|of| rows.iter().any(|row| row.id == *of && is_since(row)))
+        };
+        let stands = standing(&rows);
+        let bring = rows.iter().zip(stands).filter(|(row, stands)| {
+            let is_done = row.state == OperationState::Done;
+            is_since(row) && (!is_done || (*stands && !gives_back(row)))
+        });
+        for (row, _) in bring {
             match (row.state, self.store.operation(row)) {
                 (OperationState::Done, Ok(operation)) => {
                     came.retain(|path| !operation.steps.iter().any(|step| path.is_within(&step.path)));

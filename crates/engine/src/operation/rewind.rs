@@ -322,7 +322,8 @@ impl History {
         let Some(effects) = self.effects(&changes.iter().collect::<Vec<_>>())? else { return Ok(Vec::new()) };
         let is_undone = |number: usize| !effects.is_in_effect(number) && effects.at(number, target.seq);
         let numbered = changes.into_iter().enumerate().filter(|(number, _)| is_undone(*number));
-        let mut undone: Vec<_> = numbered.map(|(number, change)| (change, effects.turned_at(number))).collect();
+        let mut undone: Vec<_> =
+            numbered.map(|(number, change)| (change, effects.turned_after(number, target.seq))).collect();
         // Of what was taken back at once, the newest first.
         undone.sort_by_key(|(change, at)| (*at, std::cmp::Reverse(change.seq())));
         Ok(undone)

@@ -8,6 +8,7 @@ mod after_operations;
 mod carried_lines;
 mod moves;
 mod redo_to;
+mod taken_back;
 mod undo;
 mod undo_faults;
 mod undo_property;

@@ -555,3 +555,47 @@ fn the_preview_of_a_move_shows_an_edit_that_nobody_has_captured() {
     let diff = workspace.plan_diff(&plan, 3).unwrap();
     assert!(!diff.files.is_empty() && diff.files.iter().all(|file| !file.unavailable), "{diff:?}");
 }
+
+/// The agent made a file and the user edited it. Carried over to before that, the edit has no file; nobody deleted one.
+#[test]
+fn an_edit_of_a_file_that_goes_back_is_said_to_be_that() {
+    let world = World::new();
+    world.write("other", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("make", &["made", "other"], |w| done(w.write("made", lines(&[])).write("other", "2\n")));
+    world.write("made", lines(&[(5, "user")]));
+    let plan = world.open().plan_rewind("t1", &keep_mine(Settle::default())).unwrap();
+    assert_eq!(conflicts(plan.view()), [("made".to_owned(), Why::Edited)]);
+    // What is left as it is is not carried over, too.
+    let outcome = world.open().rewind_now("t1", &keep_mine(PARTIAL)).unwrap();
+    assert!(outcome.carried.is_empty(), "{:?}", outcome.carried);
+    assert_eq!((world.read("made"), world.read("other")), (lines(&[(5, "user")]), "1\n".to_owned()));
+}
+
+#[test]
+fn all_files_that_were_put_into_one_come_back_where_that_one_goes() {
+    let world = World::new();
+    world.write("mine", "of me\n").write("other", lines(&[])).write("stays", "1\n");
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit", &["stays"], |w| done(w.write("stays", "2\n")));
+    let before = world.snapshot();
+    agent.runs("merge", "cat other mine > lib/all; rm other mine", |w| {
+        let both = w.read("other") + &w.read("mine");
+        w.write("lib/all", both).remove("other").remove("mine");
+    });
+    let here = world.snapshot();
+    let in_lib = Choice { paths: vec![WorkspacePath::new("lib").unwrap()], ..undo_of("all").choice };
+    let options = UndoOptions { choice: in_lib, ..UndoOptions::default() };
+    let plan = world.open().plan_undo(&options).unwrap();
+    let mut along: Vec<_> = plan.view().along.iter().map(|one| &*one.path.path).collect();
+    along.sort_unstable();
+    assert_eq!(along, ["mine", "other"]);
+    undo(&world, &options);
+    world.assert_is(&before);
+    world.redo();
+    world.assert_is(&here);
+    // The same of a rewind.
+    let paths = vec![WorkspacePath::new("lib").unwrap()];
+    world.open().rewind_now("t1", &RewindOptions { paths, ..RewindOptions::default() }).unwrap();
+    world.assert_is(&before);
+}

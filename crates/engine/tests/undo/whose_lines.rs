@@ -16,8 +16,8 @@
 //! `PITON_LINES_SECONDS=3600` runs it for an hour, `PITON_LINES_SEED=17` one session alone, `PITON_LINES_FIRST=900` from there
 //! on; `PITON_LINES_GO_ON=1` goes on after a fault.
 
-mod asked;
-mod play;
+pub mod asked;
+pub mod play;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -242,6 +242,8 @@ impl<S: TreeSource, C: Contents<Error = S::Error>> Drafter<'_, S, C> {
             (Some(left @ File { .. }), Some(here @ File { .. }), Some(was @ File { .. })) => {
                 self.merge_file(path, left, here, was)?
             }
+            // At an earlier moment it was not there yet: what goes back made it.
+            (Some(_), None, was) if self.is_carried => self.decide(path, Why::Edited, None, was.cloned()),
             (Some(_), None, was) => self.decide(path, Why::Deleted, None, was.cloned()),
             (base, Some(here), was) => {
                 let why = match (base, &here) {

@@ -123,23 +123,23 @@ pub(crate) fn paths(changes: &[Change], kind: ChangeKind) -> Vec<PathView> {
     changes.iter().filter(|c| !c.implied && c.kind() == kind).map(|c| (&c.path).into()).collect()
 }
 
-/// What is carried over in the end: a file of it that the decision about a conflict deletes is not.
+/// What is carried over in the end: a file in an open conflict is not, nor one that the decision about a conflict deletes.
 pub(crate) fn carried_in<'c>(
     request: &Request,
     conflicts: impl Iterator<Item = &'c Conflict>,
     moves: &[Move],
     changes: &[Change],
 ) -> Vec<ChangedFile> {
-    let decided: Vec<&Conflict> = conflicts.filter(|conflict| conflict.decided).collect();
+    let (decided, open): (Vec<&Conflict>, Vec<&Conflict>) = conflicts.partition(|conflict| conflict.decided);
     let is_deleted = |path: &WorkspacePath| {
         changes.iter().any(|change| change.path == *path && change.kind() == ChangeKind::Deleted)
             && !moves.iter().any(|one| one.from == *path)
             && decided.iter().any(|conflict| conflict.holds(path))
     };
-    let is_gone = |file: &ChangedFile| {
-        file.kind != ChangeKind::Deleted && file.path.exact().is_some_and(|path| is_deleted(&path))
-    };
-    request.remarks.carried.iter().filter(|file| !is_gone(file)).cloned().collect()
+    let is_gone = |file: &ChangedFile, path: &WorkspacePath| file.kind != ChangeKind::Deleted && is_deleted(path);
+    let is_open = |path: &WorkspacePath| open.iter().any(|conflict| conflict.paths().any(|one| one == path));
+    let is_out = |file: &&ChangedFile| file.path.exact().is_some_and(|path| is_gone(file, &path) || is_open(&path));
+    request.remarks.carried.iter().filter(|file| !is_out(file)).cloned().collect()
 }
 
 /// Repositories that a plan tears apart: it moves their files, and git's own folder stays, since piton never writes it.
