@@ -20,25 +20,25 @@ use crate::settings::{self, Found, SettingsFile};
 /// Show the settings and where each comes from, or set one
 ///
 /// A setting comes from a variable, else from the workspace's `.piton/config.toml`, else from your own `config.toml`,
-/// else it is the default. With a VALUE the setting is written to your own file, with --project to the workspace's; comments and
-/// everything else in the file stay as they are.
+/// else it is the default. With a VALUE, the setting is written to your own file, or with --project to the
+/// workspace's; comments and everything else in the file stay as they are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = LONG)]
 pub struct Args {
-    /// Print this setting's value alone; a list has a line for each entry
+    /// Print only this setting's value; of a list, one entry per line
     #[arg(value_name = "KEY", value_parser = PossibleValuesParser::new(Key::ALL.map(Key::name)))]
     #[arg(hide_possible_values = true)]
     key: Option<String>,
-    /// Set it to this; a list has commas between its entries
+    /// Set it to this; separate the entries of a list with commas
     #[arg(value_name = "VALUE", requires = "key", allow_hyphen_values = true)]
     value: Option<String>,
-    /// Take it out of the file, so that it is what it is without
+    /// Remove it from the file, so that it is what it would be without
     #[arg(long, requires = "key", conflicts_with = "value")]
     unset: bool,
     /// Set or unset it in the workspace's file instead of your own
     #[arg(long)]
     project: bool,
-    /// Print where the files are, whether or not they are there
+    /// Print where the files are, whether or not they exist
     #[arg(long, conflicts_with = "key")]
     path: bool,
 }

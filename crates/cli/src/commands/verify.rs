@@ -23,7 +23,7 @@ use crate::progress::with_progress;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Make the database anew from the packs where it is wrong
+    /// Rebuild the database from the packs if it is wrong
     ///
     /// Damaged objects are forgotten, so that the next capture stores them again if the workspace still has them. The old
     /// database is kept beside the new one.
