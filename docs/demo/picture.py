@@ -94,6 +94,9 @@ def style():
 
 def picture(text, title):
     lines = [pieces_of(line) for line in text.replace("\r", "").rstrip().split("\n")]
+    widest = max(column + len(text) for pieces in lines for column, text, _ in pieces)
+    if widest > COLUMNS:
+        sys.exit(f"error: a line has {widest} columns, and the picture {COLUMNS}")
     width, height = COLUMNS * CELL + 2 * MARGIN, len(lines) * LINE + 2 * MARGIN
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '

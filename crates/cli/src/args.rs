@@ -20,10 +20,10 @@ use crate::report;
 use refused::{Explained, explain};
 
 /// Checkpoints and rewinds the folder that an AI coding agent works in.
+///
 /// Piton captures every file of a folder as a checkpoint, stored outside the folder and without touching its git
 /// history, and can make the folder equal to any checkpoint again. Every rewind begins with a capture, so it can
 /// always be taken back.
-/// makes the folder equal to any checkpoint again. Every rewind begins with a capture, so it can always be taken back.
 #[derive(Debug, Parser)]
 #[command(name = "piton", version, max_term_width = 100, after_help = BEGIN)]
 #[command(after_long_help = LONG)]
@@ -38,18 +38,18 @@ pub struct Cli {
 /// What every command understands.
 #[derive(Debug, clap::Args)]
 pub struct Global {
+    /// The workspace's folder [default: the one around the current folder]
+    ///
     /// Without it, the workspace is the known one around the current folder, else the root of the git repository
     /// around it, else the current folder itself. A workspace whose folder is gone, with another one at its path, is
     /// named by the beginning of its id.
-    /// around it, else the current folder itself. A workspace whose folder is gone, and whose path another one has by now,
-    /// is named by the beginning of its id.
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Everywhere")]
     pub workspace: Option<PathBuf>,
+    /// Print one JSON document
+    ///
     /// Exactly one document goes to stdout, whatever happens. An error is
     /// `{"error":{"code":"conflict","message":"…","fault":"user","hints":["…"],"ways":[…]}}`, and stderr has it in
     /// words as always. A code never changes its meaning.
-    /// `{"error":{"code":"conflict","message":"…","fault":"user","hints":["…"],"ways":[…]}}` there, and in words on stderr as
-    /// always. A code never changes its meaning.
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub json: bool,
     /// When to use colour; NO_COLOR and CLICOLOR_FORCE are honoured
