@@ -27,7 +27,7 @@ fn commands(document: &str) -> Vec<(String, Vec<String>)> {
             in_console = line == "```console";
         } else if let (true, Some(command)) = (in_console, line.strip_prefix("$ piton")) {
             let words = shlex::split(command).unwrap_or_else(|| panic!("a shell cannot read this: {line}"));
-            let is_for_the_shell = |word: &String| matches!(word.as_str(), "|" | ">" | "&&" | "#") || word.starts_with('#');
+            let is_for_the_shell = |word: &String| matches!(word.as_str(), "|" | ">" | "&&") || word.starts_with('#');
             found.push((line.to_owned(), words.into_iter().take_while(|word| !is_for_the_shell(word)).collect()));
         }
     }
