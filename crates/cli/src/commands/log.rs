@@ -105,7 +105,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     };
     let shown = workspace.timeline(&options)?;
     if shown.begin_again {
-        let why = "that page is of records that were removed or made anew since";
+        let why = "that page's records were removed or rebuilt since";
         return Err(Failure::user(Code::Arguments, why).hint(text![call("log"), " begins again"]));
     }
     let around = if console.is_json() { Around::default() } else { around(&workspace, &shown)? };

@@ -108,7 +108,7 @@ pub fn take_back(
     }
     if outcome.operation.is_some() && !console.is_json() {
         if is_open || outcome.not_done.iter().any(|one| !one.reason.is_for_good()) {
-            console.say(text![call("redo"), " goes on with what was left"]);
+            console.say(text![call("redo"), " continues with what was left"]);
         }
         console.say(text![way_back(&outcome), " takes this redo back"]);
         if let more @ 1.. = workspace.operations_standing()? {

@@ -166,7 +166,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     }
     if matches!(done.hooks, Change::Added | Change::Updated) {
         console.advise(text![
-            "Sessions that run already take it up when they are started again; ",
+            "Restart running sessions so that they use it; ",
             call("doctor"),
             " proves that it works"
         ]);

@@ -152,7 +152,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if args.resume {
         return Err(Failure::user(
             Code::CannotResume,
-            "there is no command to go on with this conversation; the branch itself is made",
+            "there is no command that continues this conversation; the branch itself is made",
         ));
     }
     Ok(())

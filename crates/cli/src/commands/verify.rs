@@ -86,7 +86,7 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
         size(found.bytes)
     );
     if found.repaired {
-        writeln!(out, "the database was made anew from the packs")?;
+        writeln!(out, "the database was rebuilt from the packs")?;
     }
     if found.sound {
         writeln!(out, "{}: {read} read, all as it was written", paint.good("sound"))?;

@@ -77,7 +77,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
                 }
             }
             Since::BeginAgain { cursor: now } => {
-                console.advise(text!["records were removed or made anew; ", call("log"), " shows what there is now"]);
+                console.advise(text!["records were removed or rebuilt; ", call("log"), " shows the current ones"]);
                 print_mark(console, "begin-again", &now)?;
                 cursor = now;
             }
