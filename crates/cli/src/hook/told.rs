@@ -50,7 +50,9 @@ fn line(left: &LeftBehind) -> String {
         (None, None) => "the conversation starts over in a new session".to_owned(),
     };
     let turn = left.turn;
-    format!("piton: this session was rewound to before turn {turn}: {goes_on}; new prompts here continue the old session")
+    format!(
+        "piton: this session was rewound to before turn {turn}: {goes_on}; new prompts here continue the old session"
+    )
 }
 
 /// What the agent is told.
