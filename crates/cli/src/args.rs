@@ -21,8 +21,9 @@ use refused::{Explained, explain};
 
 /// Checkpoints and rewinds the folder that an AI coding agent works in.
 ///
-/// Piton captures every file of a folder as a checkpoint, outside the folder and without touching its git history, and
-/// makes the folder equal to any checkpoint again. Every rewind begins with a capture, so it can always be taken back.
+/// Piton captures every file of a folder as a checkpoint, stored outside the folder and without touching its git
+/// history, and can make the folder equal to any checkpoint again. Every rewind begins with a capture, so it can
+/// always be taken back.
 #[derive(Debug, Parser)]
 #[command(name = "piton", version, max_term_width = 100, after_help = BEGIN)]
 #[command(after_long_help = LONG)]
@@ -40,24 +41,24 @@ pub struct Global {
     /// The workspace's folder [default: the one around the current folder]
     ///
     /// Without it, the workspace is the known one around the current folder, else the root of the git repository
-    /// around it, else the current folder itself. A workspace whose folder is gone, and whose path another one has by now,
-    /// is named by the beginning of its id.
+    /// around it, else the current folder itself. A workspace whose folder is gone, with another one at its path, is
+    /// named by the beginning of its id.
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Everywhere")]
     pub workspace: Option<PathBuf>,
     /// Print one JSON document
     ///
     /// Exactly one document goes to stdout, whatever happens. An error is
-    /// `{"error":{"code":"conflict","message":"…","fault":"user","hints":["…"],"ways":[…]}}` there, and in words on stderr as
-    /// always. A code never changes its meaning.
+    /// `{"error":{"code":"conflict","message":"…","fault":"user","hints":["…"],"ways":[…]}}`, and stderr has it in
+    /// words as always. A code never changes its meaning.
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub json: bool,
     /// When to use colour; NO_COLOR and CLICOLOR_FORCE are honoured
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     #[arg(hide_default_value = true, help_heading = "Everywhere", help = "Use colour: auto, always or never")]
     pub color: Color,
-    /// Write long output to the terminal itself, and not through a pager
+    /// Print long output directly instead of in a pager
     ///
-    /// The pager is what PITON_PAGER says, else PAGER, else `less`; an empty one, or `cat`, is none.
+    /// The pager is PITON_PAGER, else PAGER, else `less`; if that is empty or `cat`, there is none.
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub no_pager: bool,
 }
@@ -86,7 +87,7 @@ Begin:
   piton setup              add piton to your agent
   piton checkpoint NAME    capture this project
   piton undo               take back the agent's last turn, keep your own edits
-  piton rewind NAME        make it equal to that checkpoint again
+  piton rewind NAME        make the files equal to that checkpoint again
   piton redo               take the undo or the rewind back
 
 Targets, wherever a command takes one:
@@ -101,7 +102,7 @@ Targets, wherever a command takes one:
 Exit codes:
   0  done
   1  not done, and you can do something about it: the hint says what
-  2  not done: piton's own fault, or what it needs of its store is damaged
+  2  not done: a bug in piton, or a damaged store
 
 Environment:
   PITON_HOME          where checkpoints are [default: piton in your data folder]

@@ -49,7 +49,7 @@ pub fn go_on(
         Some(done) if resumes => Err(resume(console, done)),
         None if resumes => Err(Failure::user(
             Code::CannotResume,
-            format!("there is no conversation to go on with; the {made} itself is done"),
+            format!("there is no conversation to continue; the {made} itself is done"),
         )),
         _ => Ok(()),
     }
@@ -92,7 +92,7 @@ fn give_to(words: &[&str], text: &str) -> io::Result<()> {
 /// Becomes the agent that goes on with a conversation. Returns only where that fails.
 pub fn resume(console: &mut Console, done: &ConversationOutcome) -> Failure {
     let Some((program, rest)) = done.resume.as_deref().and_then(|words| words.split_first()) else {
-        return Failure::user(Code::CannotResume, "there is no command to go on with this conversation");
+        return Failure::user(Code::CannotResume, "there is no command that continues this conversation");
     };
     console.say(format!("{} {}", program, rest.join(" ")));
     let mut command = Command::new(program);
@@ -102,5 +102,5 @@ pub fn resume(console: &mut Console, done: &ConversationOutcome) -> Failure {
     }
     let error = command.exec();
     Failure::user(Code::CannotResume, format!("cannot start {program}: {error}"))
-        .hint(format!("everything else is done; `{}` goes on with it", resume_line(done).unwrap_or_default()))
+        .hint(format!("everything else is done; `{}` continues it", resume_line(done).unwrap_or_default()))
 }

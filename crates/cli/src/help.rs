@@ -6,6 +6,7 @@
 use clap::builder::{Resettable, StyledStr};
 use clap::{Arg, Command, CommandFactory};
 use piton_wording::{Call, Place, Surface, Text, text};
+use unicode_width::UnicodeWidthStr;
 
 use crate::args::Cli;
 use crate::commands::{EXAMPLES, diff};
@@ -87,8 +88,49 @@ pub fn command(page: Page<'_>) -> Command {
     for (verb, examples) in EXAMPLES {
         command = command.mut_subcommand(verb, |command| command.after_help(list(examples, page)));
     }
-    command.mut_subcommand("diff", |command| command.override_usage(diff::usage(page.program)))
+    // What holds everywhere is explained on the first page; the others say in a line each that it is there.
+    let everywhere: Vec<Arg> = command.get_arguments().filter(|one| one.is_global_set()).cloned().collect();
+    let in_short = everywhere.into_iter().map(|one| one.long_help(Resettable::<StyledStr>::Reset));
+    let in_short: Vec<Arg> = in_short.collect();
+    command
+        .mut_subcommands(|one| set_in(one.args(in_short.clone())))
+        .mut_subcommand("diff", |command| command.override_usage(diff::usage(page.program)))
 }
+
+/// A command whose lists of examples keep their columns on a page.
+fn set_in(command: Command) -> Command {
+    let kept = |text: Option<&StyledStr>| -> Resettable<StyledStr> {
+        text.map(|text| StyledStr::from(in_columns(&text.to_string()))).into()
+    };
+    let (after, long) = (kept(command.get_after_help()), kept(command.get_after_long_help()));
+    command.after_help(after).after_long_help(long)
+}
+
+/// Lists of two columns, none wider than a page: what is said of a command goes on beneath its beginning, and begins on a line of
+/// its own where the command leaves no room.
+fn in_columns(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let indent = line.len() - line.trim_start().len();
+        let Some((left, right)) = line.trim_start().split_once("  ") else { return line.to_owned() };
+        if indent == 0 || line.width() <= PAGE {
+            return line.to_owned();
+        }
+        let right = right.trim_start();
+        let column = line.width() - right.width();
+        let (begin, column) = if PAGE.saturating_sub(column) < LEAST {
+            (format!("{:indent$}{}\n", "", left.trim_end()), indent + 6)
+        } else {
+            (line[..line.len() - right.len()].to_owned(), column)
+        };
+        let gap = format!("\n{:column$}", "");
+        let first = if begin.ends_with('\n') { &gap[1..] } else { "" };
+        format!("{begin}{first}{}", wrapped(right, PAGE - column).join(&gap))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What is said of an example takes at least so much room.
+const LEAST: usize = 30;
 
 /// A call as it is written in prose and in examples, without the program's name.
 pub fn read_call(words: &str) -> Option<Call> {
@@ -144,6 +186,24 @@ fn list(examples: &[Example], page: Page<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_of_an_example_stays_in_its_column() {
+        let long = "what it does, in more words than one line of a page has room for";
+        for (text, expected) in [
+            ("Examples:\n  piton log  all".to_owned(), "Examples:\n  piton log  all".to_owned()),
+            (
+                format!("  piton log --steps   {long}"),
+                "  piton log --steps   what it does, in more words than one line of a page has\n                      room for".to_owned(),
+            ),
+            (
+                format!("  piton log --steps --files --path src/deep/down/auth.ts  {long}"),
+                format!("  piton log --steps --files --path src/deep/down/auth.ts\n        {long}"),
+            ),
+        ] {
+            assert_eq!(in_columns(&text), expected);
+        }
+    }
 
     #[test]
     fn every_command_is_in_one_group() {

@@ -37,22 +37,22 @@ pub struct GoArgs {
     /// Show what would change, and change nothing
     #[arg(long)]
     pub preview: bool,
-    /// Show the contents of what would change, too
+    /// Also show the contents of what would change
     #[arg(long, conflicts_with = "yes")]
     pub diff: bool,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Touch files outside the workspace that the agent's tools named, too
+    /// Also touch files outside the workspace that the agent's tools named
     #[arg(long)]
     pub outside: bool,
-    /// Where the agent is at work, wait until its turn has ended, and then go on
+    /// If the agent is at work, wait until its turn has ended, then go on
     #[arg(long, conflicts_with_all = ["interrupted", "preview"])]
     pub wait: bool,
-    /// Wait for so long at most: 90s, 10m, 2h [default: 30m]
+    /// Wait at most this long: 90s, 10m, 2h [default: 30m]
     #[arg(long, value_name = "TIME", requires = "wait", value_parser = waiting::time)]
     pub wait_at_most: Option<Duration>,
-    /// The agent's turn was interrupted and does not go on; piton cannot always see that
+    /// The agent's turn was interrupted and will not continue; piton cannot always see that
     #[arg(long)]
     pub interrupted: bool,
 }

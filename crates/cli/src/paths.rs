@@ -12,7 +12,7 @@ use piton_wording::{Call, Code, Failure, flag, text, without};
 /// What `--path` and `--path-b64` are.
 #[derive(Debug, Default, clap::Args)]
 pub struct PathArgs {
-    /// Only this path and what is beneath it; may be given several times
+    /// Only this path and everything under it; may be given several times
     #[arg(long = "path", value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub paths: Vec<OsString>,
     /// As --path, for a name that cannot be typed: the `path_b64` of --json

@@ -21,10 +21,10 @@ pub struct SettleArgs {
     /// none, the conflict stays open.
     #[arg(long, value_name = "WHICH", hide_possible_values = true)]
     pub conflict: Option<Which>,
-    /// Leave files in conflict, and what the system refuses, as they are, and go on with the rest
+    /// Leave files in conflict, and what the system refuses, as they are, and do the rest
     #[arg(long)]
     pub partial: bool,
-    /// Leave this path, and what is beneath it, as it is; may be given several times
+    /// Leave this path, and everything under it, as it is; may be given several times
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     pub except: Vec<OsString>,
 }

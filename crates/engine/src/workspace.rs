@@ -141,8 +141,8 @@ pub enum OpenError {
     /// Piton's own folder, or one in it.
     #[error("{} is piton's own folder, which is no workspace", path.display())]
     Own { path: PathBuf },
-    /// A budget that nothing fits in.
-    #[error("a budget of {0} bytes is too small; {MINIMUM_BUDGET} is the least")]
+    /// A budget, in bytes, that nothing fits in.
+    #[error("the budget is too small: a store needs at least {} MiB", MINIMUM_BUDGET >> 20)]
     Budget(u64),
     #[error(transparent)]
     Store(#[from] StoreError),

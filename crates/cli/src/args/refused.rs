@@ -20,7 +20,11 @@ pub struct Explained {
 /// Puts an error of the parser into words. `words` is what was typed after the program's name.
 pub fn explain(error: &clap::Error, command: &mut Command, words: &[OsString]) -> Explained {
     command.build();
-    let path = meant(command, words);
+    let mut path = meant(command, words);
+    // Help on a command that there is not is an error about that command, and not about `help`.
+    if path.first().is_some_and(|verb| verb == "help") {
+        path.remove(0);
+    }
     let usage = follow(command, &path).clone().render_usage().to_string();
     let verb = path.first().cloned();
     let program = command.get_bin_name().unwrap_or("piton").to_owned();

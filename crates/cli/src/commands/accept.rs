@@ -17,30 +17,31 @@ use crate::files;
 use crate::help::Example;
 use crate::paths::resolve;
 
-/// Accept changes: an undo that does not name them leaves them
+/// Accept changes, so that an undo leaves them unless you name them
 ///
-/// What an agent did in the named turns, or to the named paths until now, is fine: `piton undo all` and `piton undo` of the
-/// last turn leave it, and `piton log` marks the turns. No file changes. `piton undo t3` still takes an accepted turn back,
-/// since you name it, and a rewind goes to its moment as before. `--take-back` makes them like any others again.
+/// What an agent did in these turns, or to these paths until now, is fine: `piton undo all` and `piton undo` of the
+/// last turn leave it, and `piton log` marks the turns. No file changes. `piton undo t3` still takes back an accepted
+/// turn, because you name it, and a rewind goes back as before. `--take-back` withdraws the acceptance.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Turns or single tool calls, such as t3, t3.2 or kmzq:t3, or paths
     ///
-    /// A path that looks like a turn is written as ./t3. With both, the changes of those turns to those paths are meant.
+    /// A path that looks like a turn is written as ./t3. Turns and paths together mean the changes of those turns to
+    /// those paths.
     #[arg(value_name = "TURN|PATH", required = true, value_hint = clap::ValueHint::AnyPath)]
     what: Vec<OsString>,
-    /// Only of this session: the beginning of its id, or its name
+    /// Only this session: the beginning of its id, or its name
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// They are no longer accepted
+    /// Withdraw the acceptance
     #[arg(long)]
     take_back: bool,
 }
 
 pub const EXAMPLES: [Example; 4] = [
     Example::Call("accept t3", "turn 3 is fine"),
-    Example::Call("accept src/auth.ts docs", "and so is what agents did to these until now"),
-    Example::Call("undo all", "takes back the rest"),
+    Example::Call("accept src/auth.ts docs", "what agents did to these until now is fine, too"),
+    Example::Call("undo all", "take back everything else"),
     Example::Call("accept --take-back t3", ""),
 ];
 

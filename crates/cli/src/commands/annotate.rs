@@ -11,15 +11,15 @@ use crate::console::{Console, Look};
 use crate::environment::Surroundings;
 use crate::help::Example;
 
-/// Note something on a checkpoint
+/// Put a note on a checkpoint
 ///
-/// Any checkpoint can have a note, those that were made automatically too. It takes the place of the note before it, and
+/// Any checkpoint can have a note, even one that was made automatically. It replaces the previous note, and
 /// `piton search` finds it.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
     target: String,
-    /// The note; `-` reads it from stdin, an empty one takes the old one away
+    /// The note; `-` reads it from stdin, an empty one removes it
     text: String,
 }
 

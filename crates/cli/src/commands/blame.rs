@@ -20,12 +20,12 @@ use crate::table::{Cell, ShownText, line, widest};
 
 /// Show who wrote each line of a file: the turn and step of an agent, its prompt, or you
 ///
-/// Before each line stands who wrote it: `t3.1`, a step to rewind to the moment before; `you`; `before piton`, for what
-/// was there already; `unsure`, with everybody who may have been it; or `now`, for what no checkpoint has yet. Then how long
-/// ago, the tool, and the prompt that it worked for.
+/// Each line begins with who wrote it: `t3.1`, a step that you can rewind to; `you`; `before piton`, if it was
+/// already there; `unsure`, with everybody who may have written it; or `now`, if no checkpoint has it yet. Then how
+/// long ago, the tool, and the prompt behind it.
 ///
-/// What a rewind, an undo or a redo brought back is still whose it was, and a file that was moved is followed. Into a file or
-/// pipe every line says all of it, and contents are written as they are.
+/// What a rewind, undo or redo brought back keeps its author, and moved files are followed. In a file or pipe nothing
+/// is shortened, and contents are written as they are.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The file
@@ -37,7 +37,7 @@ pub struct Args {
     /// As it was at this checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m [default: now]
     #[arg(long, value_name = "TARGET")]
     at: Option<String>,
-    /// Only these lines: 10,20 or 10,+5 or 10, to the end
+    /// Only these lines: 10,20, or 10,+5, or 10, (line 10 to the end)
     #[arg(short = 'L', long = "lines", value_name = "START,END", value_parser = range)]
     lines: Option<(u32, u32)>,
 }

@@ -23,8 +23,8 @@ use crate::tree;
 
 /// List, rename, delete, promote and compare branches of a conversation
 ///
-/// A rewind of the conversation and `piton fork` make branches. A branch is named by its name, the beginning of its id, or
-/// what the agent calls it.
+/// Rewinding a conversation makes a branch, and so does `piton fork`. Refer to a branch by its name, the beginning of
+/// its id, or the agent's own id of it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -34,7 +34,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  piton branch                               as a tree; --all of `list` shows deleted ones too
+  piton branch                               as a tree; `branch list --all` adds deleted ones
   piton branch rename kmzq \"with a queue\"
   piton branch compare kmzq lmno --patch
   piton branch promote kmzq                  the main line from now on; what it left is archived
@@ -44,28 +44,28 @@ Examples:
 
 #[derive(Debug, clap::Subcommand)]
 enum Act {
-    /// List the branches, beneath the sessions that they left; so does `piton branch` alone
+    /// List branches below the sessions that they left; `piton branch` alone does the same
     List(List),
     /// Give a session a name
     Rename(Rename),
     /// Delete branches; their transcripts go to piton's trash, their checkpoints stay
     ///
-    /// Only branches are deleted, never a session that the agent itself began; never the one that you are in, nor one that
-    /// others began in unless those go too. `piton branch restore` brings one back.
+    /// Only branches can be deleted: never a session that the agent itself began, nor the one that you are in, nor
+    /// one with branches of its own unless you delete those too. `piton branch restore` brings one back.
     Delete(Delete),
     /// Bring a deleted branch back
     Restore(One),
     /// Make a branch the main line, and archive the lines that it comes from
     ///
-    /// Nothing is moved or deleted: it is a mark that every list shows. Promoting the old line again takes it back.
+    /// Nothing is moved or deleted: it is a mark that every list shows. To reverse it, promote the old line again.
     Promote(One),
-    /// Show where two sessions parted, their turns since, and how their files differ in the end
+    /// Compare two sessions: where they parted, their turns since, and how their files differ
     Compare(compare::Args),
 }
 
 #[derive(Debug, clap::Args)]
 struct List {
-    /// Deleted branches too
+    /// Include deleted branches
     #[arg(long)]
     all: bool,
 }
@@ -74,7 +74,7 @@ struct List {
 struct Rename {
     /// The session
     session: String,
-    /// What it is called from now on
+    /// Its new name
     name: String,
 }
 
@@ -89,7 +89,7 @@ struct Delete {
     /// The branches
     #[arg(value_name = "SESSION", required_unless_present = "older_than")]
     sessions: Vec<String>,
-    /// All branches that nothing happened in for so long: 30d, 12h
+    /// All branches in which nothing has happened for this long: 30d, 12h
     #[arg(long, value_name = "AGE")]
     older_than: Option<String>,
     /// Show what would be deleted, and delete nothing

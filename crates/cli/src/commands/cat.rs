@@ -17,9 +17,9 @@ use crate::paths::resolve;
 
 /// Print a file as it was at a checkpoint
 ///
-/// The bytes go to stdout exactly as they were captured, also of a binary file; a terminal gets text with control characters
-/// escaped. Of a symlink it is the path that it points to. Several files are printed one after the other; if one of them
-/// cannot be found, nothing is printed.
+/// The bytes go to stdout exactly as they were captured, even of a binary file; on a terminal, control characters are
+/// escaped. For a symlink it prints the path that it points to. Several files are printed one after the other; if one
+/// of them cannot be found, nothing is printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

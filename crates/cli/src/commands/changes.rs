@@ -17,15 +17,15 @@ use crate::table::{Cell, ShownText, line, widest};
 
 /// List what a session changed, numbered, with ages
 ///
-/// Oldest first: the path, what happened to it, when, and the step that did it. `unsure` is what may be the session's or
-/// somebody else's, with everybody who may have been it. The last line sums up: a path that changed several times is one
-/// file in it.
+/// Oldest first: the path, what happened to it, when, and the step that did it. `unsure` marks what the session may
+/// not have done, with everybody who may have. The last line sums up, and counts each path once, however often it
+/// changed.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The session: the beginning of its id, or its name [default: the one that reported last]
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Your own changes during the session too; they have no number
+    /// Include your own changes during the session; they have no numbers
     #[arg(long)]
     all: bool,
 }

@@ -16,18 +16,19 @@ use crate::progress::with_progress;
 
 /// Lay out a checkpoint in another folder
 ///
-/// The folder gets every file of that moment with its exact permission bits, symlinks and empty folders. It is there whole or
-/// not at all; the workspace, the conversation and git stay as they are. What the checkpoint had left out (`node_modules`,
-/// `.git`) is not there, and is listed. It is no workspace of its own until something captures it.
+/// The folder gets every file of that moment with its exact permission bits, symlinks and empty folders. It is made
+/// whole or not at all; the workspace, the conversation and git stay as they are. What the checkpoint left out
+/// (`node_modules`, `.git`) is not there, and is listed. The folder is no workspace until something is captured in
+/// it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The checkpoint: an id or its beginning, a name, a turn such as t3, an age such as 10m, or start
     target: String,
-    /// The folder, which is empty or does not exist yet
+    /// The folder, which must be empty or not exist
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     folder: PathBuf,
-    /// Take a folder inside a workspace too; the next capture there finds its files
+    /// Allow a folder inside a workspace; the next capture there finds its files
     #[arg(long)]
     inside: bool,
 }

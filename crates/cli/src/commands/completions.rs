@@ -7,9 +7,9 @@ use serde::Serialize;
 use crate::args;
 use crate::console::Console;
 
-/// Print what a shell needs to complete piton's words
+/// Print a script that completes piton's commands in your shell
 ///
-/// In bash, zsh and fish turns are offered with their prompts, and names, sessions, operations and numbers of changes as well: the
+/// In bash, zsh and fish it offers turns with their prompts, names, sessions, operations and numbers of changes: the
 /// shell asks piton, which answers from its store in a few milliseconds.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -20,25 +20,25 @@ use crate::settings::{self, Found, SettingsFile};
 /// Show the settings and where each comes from, or set one
 ///
 /// A setting comes from a variable, else from the workspace's `.piton/config.toml`, else from your own `config.toml`,
-/// else it is the default. With a VALUE the setting is written to your own file, with --project to the workspace's; comments and
-/// everything else in the file stay as they are.
+/// else it is the default. With a VALUE, the setting is written to your own file, or with --project to the
+/// workspace's; comments and everything else in the file stay as they are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = LONG)]
 pub struct Args {
-    /// Print this setting's value alone; a list has a line for each entry
+    /// Print only this setting's value; of a list, one entry per line
     #[arg(value_name = "KEY", value_parser = PossibleValuesParser::new(Key::ALL.map(Key::name)))]
     #[arg(hide_possible_values = true)]
     key: Option<String>,
-    /// Set it to this; a list has commas between its entries
+    /// Set it to this; separate the entries of a list with commas
     #[arg(value_name = "VALUE", requires = "key", allow_hyphen_values = true)]
     value: Option<String>,
-    /// Take it out of the file, so that it is what it is without
+    /// Remove it from the file, so that it is what it would be without
     #[arg(long, requires = "key", conflicts_with = "value")]
     unset: bool,
     /// Set or unset it in the workspace's file instead of your own
     #[arg(long)]
     project: bool,
-    /// Print where the files are, whether or not they are there
+    /// Print where the files are, whether or not they exist
     #[arg(long, conflicts_with = "key")]
     path: bool,
 }
@@ -59,19 +59,19 @@ Keys, with their defaults as a file has them:
   [capture]
   automatic = true          # checkpoints at an agent's events
   size-limit = \"2GiB\"       # files over this are skipped
-  ignored-limit = \"1MiB\"    # ignored single files over this are skipped; \"0\" skips all
+  ignored-limit = \"1MiB\"    # ignored single files over this are skipped
   [hook]
-  time-budget = \"10s\"       # how long an agent waits for a checkpoint, from 1s to 10m
-  user-line = true          # after a turn that changed files, name them in a line
+  time-budget = \"10s\"       # how long an agent waits at most, 1s to 10m
+  user-line = true          # after a turn, a line that names what it changed
   tell-agent = true         # tell the agent which files you took back under it
   [tools]
-  readers = []              # tools that only read; \"mcp__docs__*\" is all that begin so
+  readers = []              # tools that only read, such as \"mcp__docs__*\"
   writers = []              # tools that write, whatever is said elsewhere
   [conversation]
   most-branches = 100       # how many branches a conversation may have
   [summary]                 # for `piton summarize`; in your own file only
-  command = \"\"              # reads a conversation on stdin, writes its summary; run by `sh -c`
-  url = \"\"                  # else a model's address, such as \"https://api.openai.com/v1\"
+  command = \"\"              # for `sh -c`: conversation in, summary out
+  url = \"\"                  # else a model, as \"https://api.openai.com/v1\"
   model = \"\"                # what that model is called
   key-env = \"OPENAI_API_KEY\" # the variable that holds the key for it
   time-limit = \"3m\"         # how long a summary may take, from 1s to 60m
@@ -86,12 +86,13 @@ Examples:
   PITON_CAPTURE_AUTOMATIC=false piton config
 
 Environment:
-  PITON_CONFIG              your own file [default: piton/config.toml in your configuration folder]
-  PITON_CAPTURE_AUTOMATIC, PITON_CAPTURE_SIZE_LIMIT, PITON_CAPTURE_IGNORED_LIMIT,
-  PITON_HOOK_TIME_BUDGET, PITON_HOOK_USER_LINE, PITON_HOOK_TELL_AGENT,
+  PITON_CONFIG              your own file [default: ~/.config/piton/config.toml]
+  PITON_CAPTURE_AUTOMATIC, PITON_CAPTURE_SIZE_LIMIT,
+  PITON_CAPTURE_IGNORED_LIMIT, PITON_HOOK_TIME_BUDGET,
+  PITON_HOOK_USER_LINE, PITON_HOOK_TELL_AGENT,
   PITON_CONVERSATION_MOST_BRANCHES, PITON_SUMMARY_COMMAND, PITON_SUMMARY_URL,
   PITON_SUMMARY_MODEL, PITON_SUMMARY_KEY_ENV, PITON_SUMMARY_TIME_LIMIT
-                            decide over both files";
+                            take precedence over both files";
 
 /// What `--json` prints.
 #[derive(Serialize)]

@@ -17,18 +17,18 @@ use crate::environment::Surroundings;
 
 /// Read what was said in a session, turn by turn
 ///
-/// The prompts, the agent's words, and its tool calls in a few words each; a branch with the turns of its parent. It is read
-/// from the agent's transcript or, where the agent keeps none, from what it reported. Turns that a rewind went past are in
-/// the session that it left: `piton sessions` lists it.
+/// The prompts, the agent's words, and a short line for each tool call; a branch includes its parent's turns. It is
+/// read from the agent's transcript or, if the agent keeps none, from what it reported. Turns after a rewind point
+/// are in the session that was left: `piton sessions` lists it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The session: the beginning of its id, its name or the agent's own id [default: the one that you are in]
     session: Option<String>,
-    /// From this turn on
+    /// Begin with this turn
     #[arg(long, value_name = "TURN", value_parser = turn)]
     from: Option<u32>,
-    /// Up to this turn, with it
+    /// End with this turn
     #[arg(long, value_name = "TURN", value_parser = turn)]
     to: Option<u32>,
 }

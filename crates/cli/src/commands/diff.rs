@@ -25,16 +25,17 @@ use crate::{columns, patch, titles};
 
 /// Show what a turn did, what changed since, or what differs between two moments
 ///
-/// Without a target it is what changed since the last turn began, or since a rewind that came after it. A turn alone, `t5`, or one
-/// of its steps, `t5.2`, is what that turn did: your own edits meanwhile are not in it, nor what may be yours. Any other target
-/// alone is compared with now, and two are compared with each other: `t5 @` is all that changed since before turn 5.
+/// Without a target: what changed since the last turn began, or since a later rewind. A turn alone (`t5`), or one of
+/// its steps (`t5.2`), is what that turn did, without your own edits meanwhile and without what may be yours. Any
+/// other target alone is compared with now, and two targets with each other: `t5 @` is everything that changed since
+/// before turn 5.
 ///
-/// A word that is a target is taken as one; the first word that is none, and all that follow, are paths, and so is everything
-/// after `--`. A word that is both is a target: write `-- WORD` or `./WORD` for the path.
+/// The first words are read as targets if they are targets; all others are paths, and so is everything after `--`.
+/// For a path that is also a target, write `-- PATH` or `./PATH`.
 ///
-/// Into a file or pipe the unified form is a patch that `git apply` and `patch` read: contents are written as they are.
-/// On a terminal, or with colour, control characters in them are escaped. Text that is not UTF-8 is shown with
-/// replacement characters, so a patch of such a file does not apply; and git's patches have no empty folders.
+/// In a file or pipe the unified form is a patch for `git apply` and `patch`, with contents written as they are. On a
+/// terminal, or with colour, control characters are escaped. Text that is not UTF-8 is shown with replacement
+/// characters, so a patch of such a file does not apply; and git's patches have no empty folders.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = usage("piton"))]
 pub struct Args {
@@ -52,13 +53,13 @@ pub struct Args {
     /// Only the paths that differ
     #[arg(long, group = "form")]
     name_only: bool,
-    /// End each path with a NUL byte, and write it as it is
+    /// End each path with a NUL byte, and do not quote it
     #[arg(short = 'z', requires = "name_only")]
     nul: bool,
-    /// Two columns: how it was and how it became
+    /// Two columns: before and after
     #[arg(long, group = "form")]
     side_by_side: bool,
-    /// Equal lines around each difference
+    /// Lines of context around each difference
     #[arg(short = 'U', long = "context", value_name = "N", default_value_t = 3)]
     context: u32,
 }
@@ -135,8 +136,8 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         let target = diff.turn.as_deref().unwrap_or_default();
         let count = plural(diff.unsure.len() as u64, "file");
         let shows = call("show").arg(options.from.as_ref().map_or(target.to_owned(), Target::to_string));
-        let why = text![" left out, as they may not be of ", target, ": ", shows, " has them"];
-        console.advise(note(text![count, why]));
+        let why = text![" that ", target, " may not have changed; ", shows, " has everything"];
+        console.advise(note(text!["left out ", count, why]));
     }
     Ok(unread::say_unreadable(console, &diff.unreadable))
 }

@@ -19,17 +19,16 @@ use crate::paths::resolve;
 
 /// Write a session to one file, or checkpoints to git as commits
 ///
-/// With a session it is an archive: one file with its turns, its checkpoints and every file in them, names, notes and the
-/// transcript, and the turns that it shares with the session that it is a branch of. `piton import` reads it into the store
-/// of another workspace, here or on another machine. Whoever has the file can read all of it.
+/// With a session it writes an archive: one file with its turns, its checkpoints and every file in them, names,
+/// notes, the transcript, and for a branch the turns that it shares with its parent. `piton import` reads it into the
+/// store of another workspace, here or on another machine. Anyone who has the file can read all of it.
 ///
-/// With `--git` nothing but commits is made. What is or was ignored and is not tracked (`.env`, keys), what a filter of git's
-/// changes (git-crypt, LFS), and copies of such files, also renamed and edited ones, stay out of them: the output lists it, and
-/// `--include` takes in what you name. Of a checkpoint it is one commit without a parent. With `--session` it is the session's first state, then one commit for
-/// each turn, one after the other, and your own edits between turns as commits of their own, so that `git log -p`, `git
-/// blame` or `git bisect` can look at them. The same checkpoints with the same files left out
-/// become the same commits. HEAD, the index and your
-/// files stay as they are; only the reference is made.
+/// With `--git` it makes commits. What is or was ignored and is not tracked (`.env`, keys), what a git filter changes
+/// (git-crypt, LFS), and copies of such files, even renamed and edited ones, are left out and listed; `--include` adds
+/// what you name. A checkpoint becomes one commit without a parent. With `--session`, the session's first state becomes
+/// a commit, then each turn, and your own edits between turns as commits of their own, for `git log -p`, `git blame` or
+/// `git bisect`. The same checkpoints with the same files left out become the same commits. HEAD, the index and your
+/// files stay as they are; only the branch is made.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -37,7 +36,8 @@ pub struct Args {
     /// such as t3, an age such as 10m, or start
     #[arg(value_name = "SESSION|TARGET", required_unless_present = "session", conflicts_with = "session")]
     target: Option<String>,
-    /// The file to write [default: session-ID.piton here, or beside the workspace where here is in it]; - for stdout
+    /// The file to write [default: session-ID.piton in the current folder, or beside the workspace if that contains
+    /// it]; - for stdout
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "git")]
     output: Option<PathBuf>,
     /// All turns of a session: the beginning of its id, or its name
@@ -46,13 +46,13 @@ pub struct Args {
     /// The branch to make
     #[arg(long, value_name = "BRANCH")]
     git: Option<String>,
-    /// Another repository than the one around the workspace; a bare one is made where nothing is
+    /// Another repository than the one around the workspace; if there is none, a bare one is made
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, requires = "git")]
     into: Option<PathBuf>,
-    /// Take in this path too, which would stay out: a file or a folder; may be given several times
+    /// Include this file or folder, which would be left out otherwise; may be given several times
     #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath, requires = "git")]
     include: Vec<OsString>,
-    /// Replace the file if it is there, or the branch; never a branch that is checked out
+    /// Replace the file or branch if it exists; never a branch that is checked out
     #[arg(long)]
     force: bool,
 }
@@ -66,7 +66,7 @@ Examples:
   git log -p agent/kmzq                  the session, turn by turn
   piton export start --git start --into ../copy.git
 
-What git cannot hold is left out and said: empty folders, and permission bits other than the executable one.";
+Git holds no empty folders, and of permission bits only the executable one: the rest is left out, and the output says so.";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let Some(reference) = &args.git else { return archive::run(args, global, console) };

@@ -17,44 +17,44 @@ use crate::conversation;
 use crate::environment::{Surroundings, say_recovered};
 use crate::progress::with_progress;
 
-/// Make a branch of the conversation, beside what goes on
+/// Make a branch of the conversation without leaving the current one
 ///
-/// The branch is a new session of the agent that ends just before the turn, under an id of its own. The files here stay as
+/// The branch is a new session of the agent that ends just before the turn, with an id of its own. The files stay as
 /// they are, and so does the conversation that you are in.
 ///
-/// With `--worktree` the code of that moment is laid out in another folder, so that two approaches run side by side. The
-/// folder is there whole or not at all; it becomes a workspace of its own, and the agent goes on with the branch there. It
-/// has the files that the checkpoint has: no .git, and nothing that was skipped, such as node_modules.
+/// With `--worktree`, the code of that moment is laid out in another folder, so that you can try two approaches side
+/// by side. The folder is made whole or not at all; it becomes a workspace of its own, and the agent continues the
+/// branch there. It has the checkpoint's files: no .git, and nothing that was skipped, such as node_modules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Where the branch begins: t5 (just before turn 5), t5.end, or a checkpoint between two turns
     target: String,
-    /// What the branch is called
+    /// A name for the branch
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Lay the code of that moment out in this folder, which is empty or not there yet
+    /// Lay out the code of that moment in this folder, which must be empty or not exist
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     worktree: Option<PathBuf>,
-    /// Make that folder a worktree of git's as well, with HEAD detached where git was at that moment
+    /// Also make that folder a worktree of git, with HEAD detached at the commit of that moment
     ///
-    /// It is made by `git worktree add`; no branch of yours moves, and `git status` there shows how the files differ from that
-    /// commit. `git worktree remove` removes it.
+    /// It is made with `git worktree add`; none of your branches moves, and `git status` there shows how the files
+    /// differ from that commit. `git worktree remove` removes it.
     #[arg(long, requires = "worktree")]
     git: bool,
-    /// Put the prompt of that turn on the clipboard
+    /// Copy the prompt of that turn to the clipboard
     #[arg(long)]
     copy: bool,
-    /// Go on with the agent in the branch
+    /// Start the agent in the branch
     #[arg(long, conflicts_with = "json")]
     resume: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  piton fork t5                              what if turn 5 had been another one
+  piton fork t5                              try turn 5 another way
   piton fork t5 --name \"with a queue\" --resume
-  piton fork t5 --worktree ../shop-queue     both run side by side
+  piton fork t5 --worktree ../shop-queue     in a folder of its own
   piton fork t5 --worktree ../shop-queue --git
   piton fork t5 --json | jq -r .conversation.agent_id";
 

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Take in an agent's event from standard input (agents run this, not people)
+/// Receive an agent's event on standard input (run by agents, not by people)
 ///
-/// Reads one report of an agent, captures what it must, and notes who did what. `piton setup` makes an agent run it; the
-/// format of `generic` reports is in docs/events.md. It always ends in 0, within the time budget (`hook.time-budget`,
-/// 10 seconds), and prints nothing but an answer that the agent understands. What it did, or why not, is in `hook.log` in
-/// piton's home; `piton doctor` reads that too.
+/// Reads one report of an agent, captures what it must, and records who did what. `piton setup` makes an agent run
+/// it; docs/events.md describes the format of `generic` reports. It always exits with 0, within the time budget
+/// (`hook.time-budget`, 10 seconds), and prints nothing but an answer that the agent understands. What it did, or why
+/// not, is in `hook.log` in piton's home; `piton doctor` reads that too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -13,14 +13,14 @@ use crate::environment::Surroundings;
 
 /// Read a session from an archive into this workspace's store
 ///
-/// A folder that is no workspace yet becomes one; nothing in it is captured by that.
+/// If the folder is no workspace yet, it becomes one; its own files are not captured by that.
 ///
-/// The archive is one that `piton export SESSION` made. Its turns and checkpoints can then be looked at, compared, searched
-/// and rewound to like any other; your files stay as they are, and so does everything that the store has. The checkpoints
-/// are those of another folder, so a rewind to one asks for `--across`.
+/// The archive is one that `piton export SESSION` made. Its turns and checkpoints can then be shown, compared,
+/// searched and rewound to like any other; your files and everything in the store stay as they are. The checkpoints
+/// come from another folder, so a rewind to one needs `--across`.
 ///
-/// Anybody may have made an archive, so all of it is checked first: one that is damaged, or says what no piton says, is
-/// refused as a whole. A name that already means one of your checkpoints goes on doing so.
+/// An archive can come from anybody, so all of it is checked first: if it is damaged, or is nothing that piton would
+/// write, none of it is used. A name that one of your checkpoints has keeps its meaning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -34,7 +34,7 @@ Examples:
   piton import session-kmzqwxyz.piton
   piton log --session kmzq               what was asked and done in it
   piton diff kmzq:t1 kmzq:t2             what its first turn changed
-  piton rewind kmzq:t2 --across          lay out its files as they were before its second turn";
+  piton rewind kmzq:t2 --across          its files as they were before turn 2";
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Failure> {
     let surroundings = Surroundings::read(global)?;

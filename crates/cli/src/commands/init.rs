@@ -13,8 +13,8 @@ use crate::environment::{Surroundings, say_unread};
 
 /// Make a folder a workspace, or change its settings
 ///
-/// Captures nothing yet. `piton checkpoint` makes a folder a workspace by itself, so this is only needed to choose the
-/// folder, its budget, or to insist.
+/// Captures nothing yet. `piton checkpoint` makes a folder a workspace by itself, so this is needed only to choose
+/// the folder or its budget, or to insist on a folder that piton refuses.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -25,7 +25,7 @@ pub struct Args {
     /// How much disk its checkpoints may take, such as 5G [default: 10G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     budget: Option<u64>,
-    /// Take your home folder, the root of the file system, or a huge folder too
+    /// Allow even your home folder, the root of the file system, or a huge folder
     #[arg(long)]
     force: bool,
 }

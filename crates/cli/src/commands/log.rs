@@ -25,51 +25,51 @@ pub use timeline::write;
 
 /// Show what happened, turn by turn, newest first
 ///
-/// A line for each turn of an agent: what to type to rewind to the moment before it (`t3`, or `kmzq:t3` for a session
-/// that is not the last one), when it was, the prompt, and how many paths it created (+), modified (~) and deleted (-).
-/// Beneath it: what you changed yourself, what may be yours or the agent's (unsure), and what could not be captured (gap).
-/// `*` marks the checkpoints that were made by hand, `↺` rewinds, `↶` undos and `↻` redos. At the end of its line a turn says whether
-/// it runs, failed or was interrupted, whether it was taken back, and where the agent compacted its conversation; `note` is what you
-/// noted on it. `piton show t3` has the whole prompt.
+/// One line for each turn of an agent: what to type to rewind to just before it (`t3`, or `kmzq:t3` for a session
+/// that is not the last one), when it was, the prompt, and how many paths it created (+), modified (~) and deleted
+/// (-), or none (=). Below it: what you changed yourself, what may be yours or the agent's (unsure), and what could not be
+/// captured (gap). `*` marks checkpoints made by hand, `↺` rewinds, `↶` undos and `↻` redos. The end of the line says
+/// if the turn is running, failed, was interrupted or was taken back, and if the agent compacted its conversation in
+/// it; `note` is your note on it. `piton show t3` has the whole prompt.
 ///
-/// Turns after the point that a rewind of the conversation went to are future turns: they are left out, and counted at the end.
+/// Turns after the point that a conversation was rewound to are future turns: left out here, and counted at the end.
 /// `--future` shows them, marked; `piton redo` goes back to them.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Show the tool calls of each turn
     #[arg(long, conflicts_with = "checkpoints")]
     steps: bool,
-    /// List every changed path with who changed it, and how that is known
+    /// List every changed path, who changed it, and how that is known
     #[arg(long, conflicts_with = "checkpoints")]
     files: bool,
     #[command(flatten)]
     paths: PathArgs,
-    /// Only of this session: the beginning of its id, or its name
+    /// Only this session: the beginning of its id, or its name
     #[arg(long, value_name = "SESSION", conflicts_with = "checkpoints")]
     session: Option<String>,
-    /// Only what is not older: 10m, 2h, 3d
+    /// Only what happened in the last 10m, 2h, 3d
     #[arg(long, value_name = "AGE", conflicts_with = "checkpoints")]
     since: Option<String>,
-    /// Show future turns too: those after the point that a rewind of the conversation went to
+    /// Also show future turns: those after the point that the conversation was rewound to
     #[arg(long, conflicts_with = "checkpoints")]
     future: bool,
-    /// At most so many [default: the newest 20 where nothing else narrows it down; all into a file or pipe]
+    /// Show at most N entries [default: the newest 20 if no other option narrows them down; all into a file or pipe]
     #[arg(short = 'n', long = "limit", value_name = "N")]
     limit: Option<u64>,
-    /// Show everything, also on a terminal
+    /// Show everything, even on a terminal
     #[arg(long, conflicts_with = "limit")]
     all: bool,
-    /// Go on where a page ended: the `next` of its --json
+    /// Continue where a page ended: the `next` of its --json
     #[arg(long, value_name = "CURSOR", conflicts_with = "checkpoints")]
     before: Option<Cursor>,
-    /// List every checkpoint in one flat list, automatic ones too
+    /// List every checkpoint in one flat list, including automatic ones
     #[arg(long, conflicts_with_all = ["paths", "paths_b64"])]
     checkpoints: bool,
 }
 
 pub const EXAMPLES: [Example; 8] = [
     Example::Call("log", ""),
-    Example::Call("log --all", "not only the newest 20"),
+    Example::Call("log --all", "everything, not just the newest 20"),
     Example::Call("log --steps -n 3", "the last three entries, tool by tool"),
     Example::Call("log --files --path src/auth.ts", "who changed it, and when"),
     Example::Call("log --since 2h", ""),
@@ -105,7 +105,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     };
     let shown = workspace.timeline(&options)?;
     if shown.begin_again {
-        let why = "that page is of records that were removed or made anew since";
+        let why = "that page's records were removed or rebuilt since";
         return Err(Failure::user(Code::Arguments, why).hint(text![call("log"), " begins again"]));
     }
     let around = if console.is_json() { Around::default() } else { around(&workspace, &shown)? };

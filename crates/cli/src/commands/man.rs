@@ -12,11 +12,11 @@ use crate::console::Console;
 
 /// Write the manual pages
 ///
-/// Into DIR one page for piton and one for each command; without DIR the page of piton, to stdout.
+/// With DIR, one page for piton and one for each command; without it, piton's page on stdout.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where to write them; made if it is not there
+    /// Where to write them; created if it does not exist
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     folder: Option<PathBuf>,
 }

@@ -24,18 +24,18 @@ use crate::titles;
 
 /// Take back the last rewind or undo
 ///
-/// Only what it changed becomes what it was before; what was done since stays, in the same files too. Run it again to
-/// take back the one before that. Where taking back does not go together with what was done since, nothing is done and the
-/// places are shown; what `--partial` leaves, the next redo goes on with.
+/// Takes back only what that operation changed; what was done since stays, even in the same files. Run it again to
+/// take back the one before. If later work conflicts with that, nothing is done and the conflicts are shown;
+/// `--partial` does the rest, and the next redo continues with what it left.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which: the beginning of an id of `piton ops` [default: the last rewind or undo that still stands]
+    /// Which operation: the beginning of an id from `piton ops` [default: the last rewind or undo still in effect]
     #[arg(long = "op", value_name = "ID")]
     operation: Option<String>,
-    /// Back to before this operation: it and every rewind, undo and redo since, as one operation
+    /// Go back to before this operation: it and every rewind, undo and redo since, as one operation
     ///
-    /// The files become as if none of them had happened: the state before it with everything that you and agents did since.
-    /// Files outside the workspace stay.
+    /// The files become as if none of them had happened: the state before it, with everything that you and agents did
+    /// since. Files outside the workspace stay as they are.
     #[arg(long, value_name = "ID", conflicts_with_all = ["operation", "outside"])]
     to: Option<String>,
     #[command(flatten)]
@@ -47,8 +47,8 @@ pub struct Args {
 pub const EXAMPLES: [Example; 4] = [
     Example::Call("redo --preview", ""),
     Example::Call("redo --yes", ""),
-    Example::Call("redo --op kmzq", "takes back that one: `piton ops` lists them"),
-    Example::Call("redo --to kmzq --preview", "back to before that one and all since"),
+    Example::Call("redo --op kmzq", "that operation; `piton ops` lists them"),
+    Example::Call("redo --to kmzq --preview", "that one and every operation since"),
 ];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
@@ -108,7 +108,7 @@ pub fn take_back(
     }
     if outcome.operation.is_some() && !console.is_json() {
         if is_open || outcome.not_done.iter().any(|one| !one.reason.is_for_good()) {
-            console.say(text![call("redo"), " goes on with what was left"]);
+            console.say(text![call("redo"), " continues with what was left"]);
         }
         console.say(text![way_back(&outcome), " takes this redo back"]);
         if let more @ 1.. = workspace.operations_standing()? {

@@ -28,54 +28,55 @@ use crate::signals::Signals;
 
 /// Go back to a checkpoint: the files, and the conversation with the agent
 ///
-/// Restores what changed, brings back what was deleted and deletes what was created since; then reads everything back and
-/// compares. The state now is captured first, so `piton redo` takes the rewind back. What a checkpoint did not capture
-/// (ignored folders and such) is never touched, and neither is .git.
+/// Restores what changed, brings back what was deleted and deletes what was created since; then reads everything back
+/// and compares. The current state is captured first, so `piton redo` can take the rewind back. What a checkpoint did
+/// not capture (ignored folders and such) is never touched, and neither is .git.
 ///
-/// The conversation goes back as a branch: a new session of the agent that ends just before the turn, under an id of its
-/// own. The old one stays as it is.
+/// The conversation goes back as a branch: a new session of the agent that ends just before the turn, with an id of
+/// its own. The old session stays as it is.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The checkpoint: t5 (just before turn 5), t5.2, t5.end, an id or its beginning, a name, an age such as 10m, or start
+    /// Where to go back to: t5 (just before turn 5), t5.2, t5.end, the beginning of an id, a name, an age such as
+    /// 10m, or start
     target: String,
     #[command(flatten)]
     paths: PathArgs,
-    /// Carry your own edits since then over
+    /// Keep the edits that you made since then
     #[arg(long)]
     keep_mine: bool,
-    /// Take back this session's work only: your own edits and those of other sessions are carried over
+    /// Take back this session's work only: keep your own edits and those of other sessions
     #[arg(long)]
     only_session: bool,
-    /// Go back in what may be yours or the session's as well, which is carried over otherwise
+    /// Also take back what may be yours or the session's, which is kept otherwise
     #[arg(long)]
     unsure: bool,
-    /// What goes back [default: both where a turn is meant and its agent can go back in its conversation; code where a name or
-    /// an age is, or the agent cannot]
+    /// What goes back [default: both for a turn, if the agent's conversation can go back; else code, as for a name or
+    /// an age]
     #[arg(long, value_enum)]
     scope: Option<ScopeArg>,
     /// What goes back where that was not said.
     #[arg(skip)]
     usual_scope: Option<ScopeArg>,
-    /// Put the prompt of that turn on the clipboard
+    /// Copy the prompt of that turn to the clipboard
     #[arg(long)]
     copy: bool,
-    /// Go on with the agent in the rewound conversation
+    /// Start the agent in the rewound conversation
     #[arg(long, conflicts_with_all = ["preview", "json"])]
     resume: bool,
-    /// Put the repository's branch, HEAD and index back too; .git is left as it is otherwise
+    /// Also restore the repository's branch, HEAD and index; otherwise .git stays as it is
     #[arg(long, conflicts_with_all = ["paths", "paths_b64"])]
     git: bool,
     #[command(flatten)]
     settle: SettleArgs,
     #[command(flatten)]
     go: GoArgs,
-    /// Do not ask, and do nothing where edits that are not this session's would be overwritten
+    /// Do not ask; do nothing if edits that are not this session's would be overwritten
     #[arg(long, conflicts_with_all = ["yes", "preview", "all_workspaces"])]
     careful: bool,
-    /// Go on though the checkpoint was captured in another folder that stood at this path
+    /// Go ahead although the checkpoint was captured in another folder that stood at this path
     #[arg(long)]
     across: bool,
-    /// Rewind the other workspaces that the session worked in to the same moment too
+    /// Also rewind the other workspaces that the session worked in, to the same moment
     #[arg(long, conflicts_with = "paths")]
     all_workspaces: bool,
 }
@@ -85,9 +86,9 @@ pub struct Args {
 enum ScopeArg {
     /// The files
     Code,
-    /// What was said: a branch of the conversation, which the agent goes on with
+    /// What was said: the agent continues in a branch of the conversation
     Conversation,
-    /// Both, as one act
+    /// Both, as one operation
     Both,
 }
 
@@ -105,12 +106,12 @@ pub const EXAMPLES: [Example; 11] = [
     Example::Call("rewind t5", "just before the agent's turn 5"),
     Example::Call("rewind t5.2 --preview", "just before the second tool call of turn 5"),
     Example::Call("rewind before-refactor --preview", ""),
-    Example::Call("rewind 10m", "ten minutes back, after a question"),
-    Example::Call("rewind t5 --keep-mine", "with the edits that you made since"),
-    Example::Call("rewind t5 --except notes.md", "everything but that file"),
-    Example::Call("rewind t5 --scope code", "the files, and not the conversation"),
+    Example::Call("rewind 10m", "the files as they were ten minutes ago"),
+    Example::Call("rewind t5 --keep-mine", "and keep the edits that you made since"),
+    Example::Call("rewind t5 --except notes.md", "everything except that file"),
+    Example::Call("rewind t5 --scope code", "the files only, not the conversation"),
     Example::Shell("piton rewind t5 --scope conversation --resume", ""),
-    Example::Call("rewind t5 --wait --yes", "as soon as the agent's turn has ended"),
+    Example::Call("rewind t5 --wait --yes", "once the agent's turn has ended"),
     Example::Call("rewind kmzq --path src/auth.rs --yes", ""),
     Example::Call("rewind start --json --yes", ""),
 ];

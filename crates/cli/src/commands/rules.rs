@@ -16,9 +16,10 @@ use crate::help::Example;
 
 /// Show changed rules that wait for your word, or agree to them
 ///
-/// What you change in `.gitignore`, `.pitonignore` and the like, or in `.piton/config.toml`, holds at once. What an agent
-/// changes there, or nobody known, takes nothing away: a path that the last checkpoint has stays captured, and a setting
-/// that protects less does not hold, until you agree here. To have the change itself gone, undo it: `piton undo`.
+/// What you change in `.gitignore`, `.pitonignore` and the like, or in `.piton/config.toml`, applies at once. What an
+/// agent or somebody unknown changes there takes no protection away until you agree here: every path that the last
+/// checkpoint has stays captured, and a setting that protects less is not applied. To remove the change itself, undo
+/// it: `piton undo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -37,12 +38,12 @@ pub const EXAMPLES: [Example; 4] = [
 
 #[derive(Debug, clap::Subcommand)]
 enum Act {
-    /// List what waits; so does `piton rules` alone
+    /// List what waits; `piton rules` alone does the same
     List,
     /// Agree to the rules and settings as they are
     ///
-    /// A checkpoint is made in which they hold; earlier ones keep all that they have. Asks first, or wants `--yes` where
-    /// nobody can be asked. Refused while a tool of an agent runs, and where an agent started it, as far as that can be told.
+    /// Makes a checkpoint in which they apply; earlier ones keep all that they have. Asks first; without a terminal
+    /// it needs `--yes`. Refused while an agent's tool runs, and if an agent started it, as far as that can be told.
     Accept,
 }
 

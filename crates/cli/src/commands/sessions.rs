@@ -17,16 +17,16 @@ use crate::tree;
 
 /// List the sessions of agents in this workspace
 ///
-/// The one that reported last comes first; `*` marks those that are at work. A line has the session's id, its agent, when
-/// it began, its name or its first prompt, how many turns it had and what they changed. A branch says where it left.
+/// The one that reported last comes first; `*` marks those at work. Each line has the session's id, its agent, when
+/// it began, its name or first prompt, how many turns it had and what they changed. A branch is marked as one.
 ///
-/// `--tree` shows the branches beneath the sessions that they left, with the turn, how and when; and where you are.
+/// `--tree` shows each branch below the session that it left: at which turn, how and when; and where you are.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// As a tree: branches beneath the sessions that they left
+    /// As a tree: branches below the sessions that they left
     #[arg(long)]
     tree: bool,
-    /// Deleted branches too
+    /// Include deleted branches
     #[arg(long)]
     all: bool,
 }

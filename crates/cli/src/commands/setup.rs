@@ -20,15 +20,15 @@ use crate::environment::{self, Surroundings};
 use crate::progress::with_progress;
 use crate::settings::shown;
 
-/// Make an agent report to piton, so that every step of it is captured
+/// Connect an agent to piton, so that each of its steps is captured
 ///
-/// Adds piton's hooks to the agent's settings file and keeps everything else in it: other hooks, comments, order. The
-/// file as it was is kept beside it. Also adds the command /piton for use inside the agent, and captures this workspace
-/// once, since the first capture is the longest. Doing it again changes nothing.
+/// Adds piton's hooks to the agent's settings file and keeps everything else in it: other hooks, comments, order. A
+/// copy of the original file is kept beside it. It also adds the command /piton for use inside the agent, and
+/// captures this workspace once, because the first capture takes longest. Running it again changes nothing.
 ///
-/// By default that is your own settings file, so that every project is protected, also one that you have not thought
-/// of. With --project it is this workspace's own, in the file that is not shared through git, because a hook names the
-/// path of piton on this machine.
+/// By default that is your own settings file, so that every project is protected, even one that you have not thought
+/// of. With --project it is this workspace's own, in the file that is not shared through git, because a hook contains
+/// the path of piton on this machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples())]
 pub struct Args {
@@ -36,13 +36,13 @@ pub struct Args {
     #[arg(value_name = "AGENT", default_value = usual_agent().name, hide_default_value = true)]
     #[arg(value_parser = PossibleValuesParser::new(names()), hide_possible_values = true)]
     agent: String,
-    /// For all projects: your own settings file; so it is unless you say otherwise
+    /// For all projects: your own settings file (the default)
     #[arg(long, conflicts_with = "project")]
     user: bool,
     /// For this workspace alone
     #[arg(long)]
     project: bool,
-    /// Take out what was added; checkpoints are kept
+    /// Remove what was added; checkpoints are kept
     #[arg(long)]
     remove: bool,
     /// Do not capture the workspace now
@@ -50,7 +50,8 @@ pub struct Args {
     no_capture: bool,
     /// Show the last turn, and whether it was taken back, in the agent's status line; nothing else is added
     ///
-    /// A status line of your own is never replaced: call `piton status --short` in it. With --remove piton's is taken out again.
+    /// A status line of your own is never replaced: call `piton status --short` in it instead. With --remove, piton's
+    /// is removed.
     #[arg(long)]
     status_line: bool,
 }
@@ -165,7 +166,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     }
     if matches!(done.hooks, Change::Added | Change::Updated) {
         console.advise(text![
-            "Sessions that run already take it up when they are started again; ",
+            "Restart running sessions so that they use it; ",
             call("doctor"),
             " proves that it works"
         ]);

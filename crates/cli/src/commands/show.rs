@@ -21,21 +21,22 @@ use crate::help::Example;
 use crate::titles;
 use crate::unread;
 
-/// Show a turn: what was asked, what it did, and whether that stands; or a checkpoint
+/// Show a turn: its prompt, what it did, and whether it was taken back; or a checkpoint
 ///
-/// `t3` is turn 3: its prompt, its tool calls, the files that they changed and how that is known, your own edits meanwhile, and
-/// the difference in each file. `t3.2` is its second tool call.
+/// `t3` is turn 3: its prompt, its tool calls, the files that they changed and how that is known, your own edits
+/// meanwhile, and the diff of each file. `t3.2` is its second tool call.
 ///
-/// Anything else is a checkpoint: what changed in it, who did it, and what it left out. Beside each path is who changed it and how
-/// that is known: a step that names the file, the only tool that ran when it changed, you, or nobody who can be told for sure. The
-/// checkpoint just before a turn is named on the turn's page.
+/// Anything else is a checkpoint: what changed in it, who did it, and what it left out. Next to each path is who
+/// changed it and how that is known: a step that named the file, the only tool that ran when it changed, you, or
+/// `unsure`. The page of a turn names the checkpoint just before it.
 ///
-/// On a terminal long lists are cut; into a file or pipe everything is listed.
+/// On a terminal, long lists are cut; a file or pipe gets everything.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A turn such as t3, a step such as t3.2, or a checkpoint: an id or its beginning, a name, t3.end, an age such as 10m, start
+    /// A turn such as t3, a step such as t3.2, or a checkpoint: the beginning of an id, a name, t3.end, an age such
+    /// as 10m, start
     target: String,
-    /// Of a turn, count the lines that differ instead of showing them
+    /// For a turn, count the lines that differ instead of showing them
     #[arg(long)]
     stat: bool,
 }
@@ -51,7 +52,7 @@ impl Args {
 pub const EXAMPLES: [Example; 5] = [
     Example::Call("show t3", "what turn 3 did"),
     Example::Call("show t3.2", "what its second tool call did"),
-    Example::Call("show t3.end", "the checkpoint after it: how it left the files"),
+    Example::Call("show t3.end", "the checkpoint after it: the files as it left them"),
     Example::Call("show before-refactor", ""),
     Example::Shell("piton show t3 --json | jq '.turn.diffs[].path'", ""),
 ];

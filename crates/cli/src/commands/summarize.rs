@@ -22,12 +22,12 @@ use crate::summarizer::Summarizer;
 
 /// Replace turns of a conversation by a summary, in a new branch
 ///
-/// The branch has the other turns as they were said, and the summary in the place of these; files and the conversation
-/// itself stay as they are. The agent goes on with the branch when you resume it.
+/// The branch has all other turns word for word, and the summary in place of these; the files and the original
+/// conversation stay as they are. The agent continues in the branch once you resume it.
 ///
-/// The summary is made by the command in your settings (`summary.command`), else by the model at an address
-/// (`summary.url`), else it is a digest that piton makes itself: what was asked, which files changed, what ran, and the
-/// agent's last words.
+/// The summary is written by the command in your settings (`summary.command`), else by the model at an address
+/// (`summary.url`). Otherwise it is a digest that piton makes itself: what was asked, which files changed, what ran,
+/// and the agent's last words.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = clap::ArgGroup::new("side").required(true).args(["from", "up_to"]))]
@@ -40,16 +40,16 @@ pub struct Args {
     /// Summarize all turns before this one
     #[arg(long)]
     up_to: bool,
-    /// What the summary should dwell on, or leave out
+    /// What the summary should focus on or leave out
     #[arg(long, value_name = "TEXT")]
     instructions: Option<String>,
-    /// What to call the branch
+    /// A name for the branch
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Make piton's own digest, whatever the settings say
     #[arg(long)]
     digest: bool,
-    /// How long the summary may take, such as 90s or 10m [default: summary.time-limit]
+    /// How long writing the summary may take, such as 90s or 10m [default: summary.time-limit]
     #[arg(long, value_name = "TIME", value_parser = time_limit)]
     time_limit: Option<Duration>,
     /// Show the summary, and make nothing
@@ -58,15 +58,15 @@ pub struct Args {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
-    /// Go on with the agent in the branch
+    /// Start the agent in the branch
     #[arg(long, conflicts_with_all = ["preview", "json"])]
     resume: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  piton summarize t9 --up-to                      turns 1 to 8 become a summary, from 9 on all is as it was
-  piton summarize t5 --from                       turns 1 to 4 as they were, then a summary of the rest
+  piton summarize t9 --up-to                      a summary of turns 1 to 8, then turn 9 and on
+  piton summarize t5 --from                       turns 1 to 4, then a summary of the rest
   piton summarize t5 --from --preview --digest
   piton summarize t9 --up-to --instructions 'keep every decision about the schema' --yes --resume
 
@@ -152,7 +152,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
     if args.resume {
         return Err(Failure::user(
             Code::CannotResume,
-            "there is no command to go on with this conversation; the branch itself is made",
+            "there is no command that continues this conversation; the branch itself is made",
         ));
     }
     Ok(())

@@ -24,36 +24,38 @@ use crate::signals::Signals;
 
 /// Take back chosen changes and keep all others
 ///
-/// Without anything: the last turn that changed something which is still there; with `--owner you` alone, what you did since the
-/// last prompt. What you and others did since stays, in
-/// the same files too: the change is taken out of what is there now. Where that does not go together, nothing is done and
-/// the places are shown. What may be your own edit or another session's is left alone. The state now is captured first, so `piton redo` takes
-/// the undo back.
+/// Without arguments it takes back the last turn of any session here that changed something and is still in effect;
+/// with `--owner you` alone, what you did since the last prompt. What you and others did since stays, even in the same
+/// files: the change is removed from the current content. If later edits conflict with that, nothing is done and the
+/// conflicts are shown. What may be your own edit or another session's is left alone. The current state is captured
+/// first, so `piton redo` can take the undo back.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What: last, last 3, numbers of `piton changes`, turns (t3), steps (t3.2), of another session (kmzq:t3), or all
+    /// What to take back: last, last 3, numbers from `piton changes`, turns (t3), steps (t3.2), those of another
+    /// session (kmzq:t3), or all
     #[arg(value_name = "WHAT")]
     words: Vec<String>,
     #[command(flatten)]
     paths: PathArgs,
-    /// Only what was changed since: 10m, 2h, 3d
+    /// Only changes made since: 10m, 2h, 3d
     #[arg(long, value_name = "AGE")]
     since: Option<String>,
-    /// Only what was changed after the first of two checkpoints and up to the second
+    /// Only changes made after the first of two checkpoints and up to the second
     #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
     between: Option<Vec<String>>,
-    /// Of this session: the beginning of its id, or its name [default: the one that reported last]
+    /// Only changes of this session: the beginning of its id, or its name [default: the one that reported last]
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
-    /// Whose changes: agent or you [default: agent]. Your own with nothing else: those since the last prompt
+    /// Whose changes to take back: agent or you [default: agent]. With nothing else, yours are those since the last
+    /// prompt
     #[arg(long, value_name = "WHO", hide_possible_values = true)]
     owner: Option<Whom>,
-    /// Take back what may be your own edit or another session's, too
+    /// Also take back what may be your own edit or another session's
     #[arg(long)]
     unsure: bool,
     #[command(flatten)]
     settle: SettleArgs,
-    /// Take back an operation of `piton ops` instead: the beginning of its id
+    /// Take back an operation listed by `piton ops` instead: the beginning of its id
     #[arg(long = "op", value_name = "ID")]
     #[arg(conflicts_with_all = ["words", "paths", "paths_b64", "since", "between", "session", "owner", "unsure"])]
     operation: Option<String>,
@@ -70,18 +72,18 @@ enum Whom {
 
 pub const EXAMPLES: [Example; 13] = [
     Example::Call("undo", "the agent's last turn that changed something"),
-    Example::Call("undo last 2", "its last two changes"),
+    Example::Call("undo last 2", "the session's last two changes"),
     Example::Call("undo 3 5", "changes 3 and 5 of `piton changes`"),
     Example::Call("undo t3 t4.2", "turn 3, and the second step of turn 4"),
-    Example::Call("undo all --path src", "all that the session did beneath src"),
+    Example::Call("undo all --path src", "everything that the session did under src"),
     Example::Call("undo --since 10m --preview", "what it did in the last ten minutes"),
-    Example::Call("undo t3 --conflict markers", "with both versions in the file where they clash"),
-    Example::Call("undo --owner you --path notes.md", "your own edits of a file"),
+    Example::Call("undo t3 --conflict markers", "on a conflict, write both versions into the file"),
+    Example::Call("undo --owner you --path notes.md", "your own edits to one file"),
     Example::Call("undo --owner you", "what you did since the last prompt"),
     Example::Call("undo all --owner you", "everything that you did"),
-    Example::Call("undo t3 --owner you", "what you did from the beginning of turn 3 to the next prompt"),
-    Example::Call("undo --wait", "as soon as the agent's turn has ended"),
-    Example::Call("undo --op kmzq", "takes back an operation: `piton ops` lists them"),
+    Example::Call("undo t3 --owner you", "your own edits from the start of turn 3 to the next prompt"),
+    Example::Call("undo --wait", "once the agent's turn has ended"),
+    Example::Call("undo --op kmzq", "a rewind, undo or redo listed by `piton ops`"),
 ];
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {

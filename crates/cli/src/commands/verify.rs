@@ -23,7 +23,7 @@ use crate::progress::with_progress;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Make the database anew from the packs where it is wrong
+    /// Rebuild the database from the packs if it is wrong
     ///
     /// Damaged objects are forgotten, so that the next capture stores them again if the workspace still has them. The old
     /// database is kept beside the new one.
@@ -86,7 +86,7 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
         size(found.bytes)
     );
     if found.repaired {
-        writeln!(out, "the database was made anew from the packs")?;
+        writeln!(out, "the database was rebuilt from the packs")?;
     }
     if found.sound {
         writeln!(out, "{}: {read} read, all as it was written", paint.good("sound"))?;

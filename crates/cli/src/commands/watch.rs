@@ -19,19 +19,19 @@ use crate::waiting;
 
 /// Print what happens in the workspace, as it happens
 ///
-/// A line for each thing that any process records: checkpoints, sessions, turns, tool calls, gaps, names, notes, rewinds,
-/// undos, redos, branches. It only reads, and holds nobody up. Ctrl-C ends it.
+/// One line for each thing that any process records: checkpoints, sessions, turns, tool calls, gaps, names, notes,
+/// rewinds, undos, redos, branches. It only reads, and never makes others wait. Ctrl-C ends it.
 ///
-/// With `--json` each line is a document of its own, with a `kind` and the `cursor` behind it. The first line has the kind
-/// `watching`. `--since` goes on behind a cursor. Where records were removed or made anew since then, a line of the kind
-/// `begin-again` comes first: read again what you show, and go on from there.
+/// With `--json` each line is a document of its own, with its `kind` and a `cursor`. The first line has the kind
+/// `watching`. `--since` continues after a cursor. If records were removed or rebuilt since then, a line of the kind
+/// `begin-again` comes first: read again what you show, and continue from there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Begin behind this cursor, and not with what happens from now on
+    /// Begin after this cursor instead of now
     #[arg(long, value_name = "CURSOR")]
     since: Option<Cursor>,
-    /// Stop after this time: 90s, 10m; 0s tells what there is and waits for nothing
+    /// Stop after this time: 90s, 10m; with 0s, print what there is and do not wait
     #[arg(long, value_name = "TIME", value_parser = waiting::time)]
     timeout: Option<Duration>,
 }
@@ -77,7 +77,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
                 }
             }
             Since::BeginAgain { cursor: now } => {
-                console.advise(text!["records were removed or made anew; ", call("log"), " shows what there is now"]);
+                console.advise(text!["records were removed or rebuilt; ", call("log"), " shows the current ones"]);
                 print_mark(console, "begin-again", &now)?;
                 cursor = now;
             }

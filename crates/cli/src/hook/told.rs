@@ -37,20 +37,22 @@ fn moved(told: &[(Option<&Path>, &Told)], cwd: &Path) -> Option<String> {
     let from = escape_path(told.iter().find_map(|(_, told)| told.moved_from.as_deref())?);
     let cwd = escape_path(cwd);
     Some(format!(
-        "This conversation goes on in another folder: you work in {cwd} now. Absolute paths beneath {from} that were named \
-         before mean the old folder, where other work goes on; use the same paths beneath {cwd} instead."
+        "This conversation continues in another folder: you work in {cwd} now. Absolute paths under {from} that were named \
+         before mean the old folder, where other work continues; use the same paths under {cwd} instead."
     ))
 }
 
 /// What the user sees.
 fn line(left: &LeftBehind) -> String {
     let goes_on = match (&left.resume, &left.session) {
-        (Some(resume), _) => format!("`{}` goes on with the branch", escape(&resume.join(" "))),
+        (Some(resume), _) => format!("`{}` continues the branch", escape(&resume.join(" "))),
         (None, Some(session)) => format!("the branch is session {}", session.short()),
-        (None, None) => "the conversation began anew in a new session".to_owned(),
+        (None, None) => "the conversation starts over in a new session".to_owned(),
     };
     let turn = left.turn;
-    format!("piton: this session was rewound to before turn {turn}: {goes_on}; going on here goes on with the old line")
+    format!(
+        "piton: this session was rewound to before turn {turn}: {goes_on}; new prompts here continue the old session"
+    )
 }
 
 /// What the agent is told.

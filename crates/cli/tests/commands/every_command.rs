@@ -530,8 +530,8 @@ mod demo {
     fn it_works_proves_itself_and_leaves_nothing_behind() {
         let scene = scene();
         let text = scene.ok(&["demo"]);
-        assert_eq!(text.matches("proof: ").count(), 3, "{text}");
-        assert!(text.contains("byte for byte what they were"), "{text}");
+        assert_eq!(text.matches("proof, ").count(), 3, "{text}");
+        assert!(text.contains("byte for byte as at the beginning"), "{text}");
         assert!(!text.contains('\x1b') && text.lines().count() <= 60, "{text}");
         let summary = scene.json(&["demo"]);
         assert_eq!(summary["proved"], true);

@@ -13,6 +13,7 @@ mod completions;
 mod config;
 mod conversation;
 mod doctor;
+mod documents;
 mod every_command;
 mod except;
 mod export;

@@ -60,6 +60,7 @@ fn a_target_that_is_nothing_is_answered_with_what_was_probably_meant() {
 fn a_command_or_a_flag_that_there_is_not_is_answered_with_the_one_that_there_is() {
     let scene = scene();
     check(&scene, &["lgo"], &["error: there is no command `piton lgo`\n", "hint: did you mean `piton log`?\n"]);
+    check(&scene, &["help", "lgo"], &["error: there is no command `piton lgo`\n", "hint: did you mean `piton log`?\n"]);
     check(&scene, &["session"], &["did you mean `piton sessions`?"]);
     check(&scene, &["branch", "renam", "a", "b"], &["did you mean `piton branch rename`?"]);
     check(&scene, &["undo", "--preveiw"], &["`piton undo` has no flag `--preveiw`", "did you mean `--preview`?"]);

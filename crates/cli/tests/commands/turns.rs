@@ -80,7 +80,7 @@ fn what_a_turn_did_is_without_what_others_did_meanwhile() {
     // What may be the user's is told apart.
     let done = scene.run(&["diff", "t3"]);
     let said = both(&done);
-    assert!(said.contains("1 file left out, as they may not be of t3: `piton show t3` has them"), "{said}");
+    assert!(said.contains("left out 1 file that t3 may not have changed; `piton show t3` has everything"), "{said}");
     assert_eq!(lines(&String::from_utf8_lossy(&done.stdout)), ["+x"]);
     let page = scene.ok(&["show", "t3"]);
     assert!(page.contains("changed       1 created; 1 unsure\n") && page.contains("Not sure whose:\ndiff "), "{page}");

@@ -448,7 +448,7 @@ mod conflicts {
         let done = scene.run(&["redo", "--partial", "--yes"]);
         let told = both(&done);
         assert_eq!(done.status.code(), Some(1), "{told}");
-        assert!(told.contains("`piton redo` goes on with what was left"), "{told}");
+        assert!(told.contains("`piton redo` continues with what was left"), "{told}");
         let refused = scene.run(&["redo", "--partial", "--yes"]);
         let told = both(&refused);
         assert!(

@@ -116,7 +116,7 @@ impl From<CheckoutError> for Failure {
             CheckoutError::Layout(error) => error.into(),
             CheckoutError::InWorkspace { .. } => Self::user(Code::InWorkspace, text)
                 .hint("name a folder outside of it")
-                .hint(text![flag("--inside"), " lays it out there all the same; the next capture finds its files"]),
+                .hint(text![flag("--inside"), " lays it out there anyway; the next capture finds its files"]),
             CheckoutError::Target(error) => error.into(),
             CheckoutError::Operation(error) => error.into(),
         }

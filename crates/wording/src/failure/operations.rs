@@ -220,7 +220,7 @@ impl From<ChosenError> for Failure {
             ]),
             ChosenError::Accepted { .. } => of(Code::NothingToUndo).hint(text![
                 undo().arg("t3"),
-                " takes a turn back all the same; ",
+                " takes a turn back anyway; ",
                 call("accept").arg("--take-back").arg("t3"),
                 " makes it like any other again"
             ]),

@@ -131,7 +131,7 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
     // The same edit of the same state, without piton's help.
     let expected = helped.with_own();
     let kept = Snapshot::of(&project).map_err(no_scratch)?;
-    let is_undone = story.proof(&expected, &kept, "as before turn 2, with your function added")?;
+    let is_undone = story.proof(&expected, &kept, "as before turn 2, plus your function")?;
 
     story.heading("And if the agent was right after all?")?;
     story.command("piton redo --yes")?;
@@ -140,7 +140,7 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
     let of = redo::taken_back(&workspace, &redone, &names)?;
     story.show(|out, look| redo::write(out, look, &redone, &of))?;
     let again = Snapshot::of(&project).map_err(no_scratch)?;
-    let is_again = story.proof(&spoiled, &again, "what they were before the undo")?;
+    let is_again = story.proof(&spoiled, &again, "as before the undo")?;
 
     story.heading("Fall, and fall only to the last piton")?;
     story.command("piton rewind before-agent --yes")?;
@@ -149,7 +149,7 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
     let target = rewind::target_of(&workspace, &rewound, "before-agent")?;
     story.show(|out, look| rewind::write(out, look, &rewound, &target, &names))?;
     let after = Snapshot::of(&project).map_err(no_scratch)?;
-    let is_back = story.proof(&before, &after, "what they were")?;
+    let is_back = story.proof(&before, &after, "as at the beginning")?;
 
     let ms = |time: Duration| (time.as_secs_f64() * 10_000.0).round() / 10.0;
     let (capture_ms, undo_ms, rewind_ms) = (ms(capture_time), ms(undo_time), ms(rewind_time));
@@ -204,7 +204,7 @@ impl Story<'_> {
         let wrong = expected.differing(found);
         if wrong.is_empty() {
             let files = plural(found.files() as u64, "file");
-            let text = format!("proof: read without piton, {files} are byte for byte {what}, modes too");
+            let text = format!("proof, read without piton: {files} byte for byte {what}");
             self.line(&paint.good(text))?;
         }
         for path in &wrong {
