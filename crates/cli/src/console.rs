@@ -243,19 +243,7 @@ impl Console {
 
     /// Asks; no answer is a no.
     pub fn ask(&mut self, question: &str) -> bool {
-        let _ = self.stdout.flush();
-        let _ = write!(io::stderr(), "{question} [y/N] ");
-        let _ = io::stderr().flush();
-        let mut answer = String::new();
-        match io::stdin().read_line(&mut answer) {
-            Ok(0) => {
-                // The line that the person did not end.
-                let _ = writeln!(io::stderr());
-                false
-            }
-            Ok(_) => matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"),
-            Err(_) => false,
-        }
+        self.answer(&format!("{question} [y/N] ")).is_some_and(|answer| matches!(&answer[..], "y" | "yes"))
     }
 
     /// Asks for one of several answers, each known by its first letter; the last one, which does nothing, where there is no
@@ -265,22 +253,26 @@ impl Console {
         let shown = |answer: &str| format!("[{}]{}", &answer[..1], &answer[1..]);
         let others: Vec<String> = others.iter().map(|answer| shown(answer)).collect();
         let none_shown = format!("[{}]{}", none[..1].to_uppercase(), &none[1..]);
+        let typed = self.answer(&format!("{question} {} {none_shown} ", others.join(" ")));
+        let is_meant =
+            |answer: &&&str| typed.as_deref().is_some_and(|typed| **answer == typed || answer[..1] == *typed);
+        answers.iter().find(is_meant).unwrap_or(none)
+    }
+
+    /// What somebody types at a question, in lower case; none where nobody answers.
+    pub fn answer(&mut self, question: &str) -> Option<String> {
         let _ = self.stdout.flush();
-        let _ = write!(io::stderr(), "{question} {} {none_shown} ", others.join(" "));
+        let _ = write!(io::stderr(), "{question}");
         let _ = io::stderr().flush();
         let mut typed = String::new();
         match io::stdin().read_line(&mut typed) {
             Ok(0) => {
                 // The line that the person did not end.
                 let _ = writeln!(io::stderr());
-                none
+                None
             }
-            Ok(_) => {
-                let typed = typed.trim().to_lowercase();
-                let is_meant = |answer: &&&str| **answer == typed || answer[..1] == typed;
-                answers.iter().find(is_meant).unwrap_or(none)
-            }
-            Err(_) => none,
+            Ok(_) => Some(typed.trim().to_lowercase()),
+            Err(_) => None,
         }
     }
 

@@ -33,7 +33,7 @@ use piton_engine::model::settings::Settings;
 use piton_engine::view::Observed;
 use piton_engine::{EventPlace, ObserveError, ObserveOptions, OwnSettings};
 use piton_wording::escape::{escape, escape_path};
-use piton_wording::{agreement, call, text};
+use piton_wording::{agreement, call, text, words};
 
 use self::log::Line;
 use self::watchdog::Watchdog;
@@ -244,6 +244,9 @@ fn take_in(agent: Agent, mut report: Report, begun: Instant, watchdog: &Watchdog
         let ended = other.as_ref().map_or(&[][..], |other| &other.recovered);
         warnings.extend(ended.iter().map(|one| recovered::line(one, Some(path))));
     }
+    // They came in this very capture, so that no other event says it.
+    let large = others.iter().flat_map(|(_, other)| other.iter().flat_map(|other| &other.large));
+    warnings.extend(observed.large.iter().chain(large).map(|file| format!("piton: note: {}", words::large(file))));
     let mut asked = asked_for(&observed, None);
     for (path, other) in &others {
         asked.extend(other.iter().flat_map(|other| asked_for(other, Some(path))));

@@ -19,6 +19,8 @@ use crate::zone;
 pub const SESSION: &str = "PITON_INSIDE_SESSION";
 /// The workspace that the session's agent works in, for the same.
 pub const WORKSPACE: &str = "PITON_INSIDE_WORKSPACE";
+/// The fingerprint of the plan that a yes is for, for the same.
+pub const SHOWN: &str = "PITON_INSIDE_SHOWN";
 /// What stands before a command there.
 pub const PROGRAM: &str = "/piton";
 
@@ -46,7 +48,7 @@ const COMMANDS: [(&str, Effect); 16] = [
 const HELP: &str = "help";
 
 /// Flags of those commands that are refused.
-const ONLY_IN_TERMINAL: [&str; 2] = ["--all-workspaces", "--resume"];
+const ONLY_IN_TERMINAL: [&str; 3] = ["--all-workspaces", "--resume", "--patch"];
 
 /// What a command does to what the user has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +70,11 @@ fn can_be_typed(call: &Call) -> bool {
         [Argument::Word(about), ..] if call.verb == HELP => about.to_str().is_some_and(|verb| effect(verb).is_some()),
         _ => call.verb == HELP || effect(&call.verb).is_some(),
     }
+}
+
+/// The plan that the user has seen and said yes to, where the command of this process carries it out.
+pub fn shown_before() -> Option<String> {
+    std::env::var(SHOWN).ok()
 }
 
 /// Refuses what is for a terminal.
@@ -99,13 +106,15 @@ impl Inside {
         Some(Self { session, root: root.into(), chosen: None, zone: zone::local() })
     }
 
-    /// Notes that the command of this process can be carried out by a yes; whether that is so.
-    pub fn may_say_yes(&self) -> bool {
+    /// Notes that the plan which this process has shown can be carried out by a yes; whether that is so.
+    pub fn may_say_yes(&self, shown: &str) -> bool {
         let Some(session) = &self.session else { return false };
-        let words: Option<Vec<String>> = std::env::args_os().skip(1).map(|word| word.into_string().ok()).collect();
+        // A yes adds what a yes means.
+        let words = std::env::args_os().skip(1).filter(|word| shown_before().is_none() || word != "--yes");
+        let words: Option<Vec<String>> = words.map(|word| word.into_string().ok()).collect();
         let command = words.and_then(|words| shlex::try_join(words.iter().map(String::as_str)).ok());
         let engine = crate::environment::engine(None);
-        command.zip(engine.ok()).is_some_and(|(command, engine)| engine.note_asked(session, &command).is_ok())
+        command.zip(engine.ok()).is_some_and(|(command, engine)| engine.note_asked(session, &command, shown).is_ok())
     }
 
     /// Lets arguments mean what they mean here: this workspace unless another is named, and nobody is asked.
@@ -203,6 +212,8 @@ mod tests {
             ("rewind t5 --all-workspaces", Some("`--all-workspaces` is for a terminal")),
             ("rewind t5 --scope both --resume", Some("`--resume` is for a terminal")),
             ("undo t3 --diff", Some("`--diff` is for a terminal")),
+            ("undo t3 --patch", Some("`--patch` is for a terminal")),
+            ("rewind t3 -p", Some("`--patch` is for a terminal")),
         ] {
             let found = settled(typed).err().map(|failure| (failure.code, failure.message));
             match (found, refused) {

@@ -14,6 +14,7 @@ mod files;
 mod gitconfig;
 mod help;
 mod hook;
+mod hunks;
 mod inside;
 mod operate;
 mod outcome;

@@ -5,15 +5,16 @@ mod ask;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use piton_engine::model::Target;
-use piton_engine::view::{Diff, OperationOutcome, PlanView, RunningView};
+use piton_engine::model::{Except, Target};
+use piton_engine::view::{Diff, OperationOutcome, PathView, PlanView, RunningView};
 use piton_engine::{
     Carry, OperationError, Plan, Policy, RedoOptions, Refusal, RewindOptions, Settle, UndoOptions, Workspace,
 };
+use piton_wording::escape::escape_view;
 use piton_wording::lines::Lines;
 use piton_wording::owners::Names;
 use piton_wording::plan::{self, Around};
-use piton_wording::{Call, Failure, call, flag, text};
+use piton_wording::{Call, Code, Failure, call, flag, note, text};
 
 use serde::Serialize;
 
@@ -21,7 +22,8 @@ pub use self::ask::someone_to_ask;
 use self::ask::{Agreed, Decision, also, decide, refused, was_interrupted, yes_or_keep, yes_or_no};
 use crate::console::{Console, Look};
 use crate::environment::say_recovered;
-use crate::inside::only_in_terminal;
+use crate::hunks;
+use crate::inside::{Inside, only_in_terminal, shown_before};
 use crate::patch;
 use crate::progress::with_progress;
 use crate::signals::Signals;
@@ -40,6 +42,9 @@ pub struct GoArgs {
     /// Also show the contents of what would change
     #[arg(long, conflicts_with = "yes")]
     pub diff: bool,
+    /// Ask about each change by itself, as `git add -p` does; with --yes nothing is asked after that
+    #[arg(short, long, conflicts_with = "preview")]
+    pub patch: bool,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
@@ -65,19 +70,29 @@ impl GoArgs {
             return Err(only_in_terminal("--diff", because)
                 .hint(text![flag("--preview").arg("--diff"), " shows them and changes nothing"]));
         }
+        if self.patch {
+            return Err(only_in_terminal("--patch", "which asks about each change").hint(text![
+                flag("--preview").arg("--diff"),
+                " shows the changes; ",
+                flag("--except").asking("PATH"),
+                " leaves one of the files as it is"
+            ]));
+        }
         self.yes |= !self.preview;
         Ok(())
     }
 
     /// What they mean, for a command that was typed.
     pub fn way(&self, command: Call) -> Way {
-        let how = match (self.preview, self.yes) {
-            (true, _) => How::Preview,
-            (false, true) => How::Yes,
-            (false, false) => How::Ask,
+        let how = match (self.preview, self.patch, self.yes) {
+            (true, ..) => How::Preview,
+            (false, false, true) => How::Yes,
+            (false, true, _) | (false, _, false) => How::Ask,
         };
+        let patch = self.patch.then_some(if self.yes { Patch::ThenDo } else { Patch::ThenAsk });
+        let command = if self.patch { command.arg("--patch") } else { command };
         let wait = self.wait.then(|| self.wait_at_most.unwrap_or(waiting::AT_MOST));
-        Way { how, diff: self.diff, wait, all_workspaces: false, command }
+        Way { how, diff: self.diff, patch, wait, all_workspaces: false, command }
     }
 }
 
@@ -88,6 +103,8 @@ pub struct Way {
     pub how: How,
     /// Show contents with the plan.
     pub diff: bool,
+    /// Ask about each change by itself.
+    pub patch: Option<Patch>,
     /// How long to wait at most for an agent that is at work; not at all where none.
     pub wait: Option<Duration>,
     /// The session's other workspaces go back too.
@@ -107,6 +124,13 @@ pub enum How {
     Yes,
     /// Do it unless that takes something from others.
     Careful,
+}
+
+/// What follows when each change was asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patch {
+    ThenAsk,
+    ThenDo,
 }
 
 /// What is to be done.
@@ -253,7 +277,8 @@ fn go(
         OperationError::Running(running) => Stopped::Running(running),
         error => Stopped::Failed(act.failed(error, command)),
     };
-    if how == How::Yes {
+    let agreed_to = if how == How::Yes { shown_before() } else { None };
+    if how == How::Yes && agreed_to.is_none() {
         let done = with_progress(console, &progress, act.doing(), || act.now(workspace));
         return done.map(Some).map_err(|error| {
             if let OperationError::Conflict(conflicts) = &error {
@@ -267,11 +292,14 @@ fn go(
             stopped(error)
         });
     }
-    if how == How::Ask {
-        someone_to_ask(console)?;
-    }
     let plan = with_progress(console, &progress, "Planning", || act.plan(workspace));
     let mut plan = plan.map_err(stopped)?;
+    // What cannot be planned at all is said first.
+    if way.patch.is_some() {
+        hunks::someone_to_ask(console)?;
+    } else if how == How::Ask {
+        someone_to_ask(console)?;
+    }
     let policy = if how == How::Careful { Policy::Careful } else { Policy::Anything };
     let mut refusal = if how == How::Preview { None } else { workspace.refusal(&plan, policy) };
     if let Some(Refusal::Running { running, can_be_interrupted }) = refusal {
@@ -293,7 +321,14 @@ fn go(
         console.print(&shown, |out, look| write_plan(out, look, view, &around, diff.as_ref()))?;
         return Ok(None);
     }
-    let mut is_shown = false;
+    if agreed_to.is_some_and(|shown| shown != view.fingerprint.to_string()) {
+        console.say_with(|out, look| write_plan(out, look, view, &around, diff.as_ref()));
+        let failure = Failure::user(Code::Stale, "the plan is another one by now; nothing was changed");
+        let can_say_yes = Inside::of_process().is_some_and(|inside| inside.may_say_yes(&view.fingerprint.to_string()));
+        return Err(if can_say_yes { failure.hint("`/piton yes` carries out this one") } else { failure }.into());
+    }
+    // Who said yes to it has seen it.
+    let mut is_shown = how == How::Yes;
     if let (How::Ask, Act::Undo(options), false, None) = (how, act, view.unsure.is_empty(), &refusal) {
         console.say_with(|out, look| write_plan(out, look, view, &around, diff.as_ref()));
         is_shown = true;
@@ -303,6 +338,11 @@ fn go(
             is_shown = refusal.is_none();
         }
     }
+    if way.patch.is_some() && refusal.is_none() && !plan.view().is_empty() {
+        plan = chosen(console, workspace, plan, act, (&around, command), is_shown)?;
+        refusal = workspace.refusal(&plan, policy);
+        is_shown = false;
+    }
     let view = plan.view();
     let is_in_conflict = matches!(refusal, Some(Refusal::Impossible(OperationError::Conflict(_))));
     let shows = how == How::Ask || is_in_conflict || !view.others.is_empty();
@@ -310,7 +350,7 @@ fn go(
         console.say_with(|out, look| write_plan(out, look, view, &around, diff.as_ref()));
     }
     let contents = || workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from);
-    let agreed = match decide(how, act, view, refusal) {
+    let agreed = match decide(way, act, view, refusal) {
         Decision::Refuse(refusal) => return Err(refused(refusal, view, act, command).into()),
         Decision::Do => Agreed::All,
         Decision::Ask => yes_or_no(console, view)?,
@@ -327,6 +367,35 @@ fn go(
     }
     let done = with_progress(console, &progress, act.doing(), || workspace.carry_out(plan));
     done.map(Some).map_err(stopped)
+}
+
+/// Asks about each change of a plan by itself; the plan without what is to stay as it is.
+fn chosen(
+    console: &mut Console,
+    workspace: &Workspace,
+    plan: Plan,
+    act: &Act,
+    (around, command): (&Around, &Call),
+    is_shown: bool,
+) -> Result<Plan, Stopped> {
+    if !is_shown {
+        console.say_with(|out, look| look.write(out, &plan::heading(&look.room(), plan.view(), around)));
+    }
+    let diff = workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from)?;
+    let moves = workspace.plan_moves(&plan).map_err(Failure::from)?;
+    let Except { paths, hunks } = hunks::ask(console, &diff, &moves, plan.view().kind)?;
+    if paths.is_empty() && hunks.is_empty() {
+        return Ok(plan);
+    }
+    let asked: Vec<_> = act.settle().except.paths.iter().cloned().chain(paths).collect();
+    let left = workspace.plan_without(&plan, Except { paths: asked.clone(), hunks });
+    let left = left.map_err(|error| Stopped::Failed(act.failed(error, command)))?;
+    let is_asked = |path: &PathView| path.exact().is_some_and(|path| asked.iter().any(|one| path.is_within(one)));
+    let along: Vec<_> = left.view().excepted.iter().filter(|path| !is_asked(path)).map(escape_view).collect();
+    if !along.is_empty() {
+        console.say(note(format!("stays too, because it cannot change without the rest: {}", along.join(", "))));
+    }
+    Ok(left)
 }
 
 /// A plan, and the contents of what would change where they are asked for.

@@ -29,6 +29,37 @@ pub fn write(out: &mut dyn Write, look: &Look, file: &FileDiff) -> io::Result<()
     }
 }
 
+/// Writes what stands above the places of a file that only changes, and its new permission bits.
+pub fn write_heading(out: &mut dyn Write, look: &Look, file: &FileDiff) -> io::Result<()> {
+    let (Some(old), Some(new)) = (blob(&file.change.before), blob(&file.change.after)) else { return Ok(()) };
+    let patch = Patch { look, path: &bytes_of(&file.change.path), file };
+    patch.header(out)?;
+    patch.bits(out, &old, &new)?;
+    patch.sides(out, &quoted("a/", patch.path), &quoted("b/", patch.path))
+}
+
+/// Writes one place of a file.
+pub fn write_hunk(out: &mut dyn Write, look: &Look, hunk: &Hunk) -> io::Result<()> {
+    let range = |start: u32, lines: u32| if lines == 1 { start.to_string() } else { format!("{start},{lines}") };
+    let (old, new) = (range(hunk.old_start, hunk.old_lines), range(hunk.new_start, hunk.new_lines));
+    writeln!(out, "{}", look.paint.id(format!("@@ -{old} +{new} @@")))?;
+    hunk.lines.iter().try_for_each(|line| write_line(out, look, line))
+}
+
+fn write_line(out: &mut dyn Write, look: &Look, line: &Line) -> io::Result<()> {
+    let text = if look.is_raw() { line.text.as_str().into() } else { escape_line(&line.text) };
+    let paint = look.paint;
+    match line.side {
+        Side::Context => writeln!(out, " {text}")?,
+        Side::Removed => writeln!(out, "{}", paint.bad(format_args!("-{text}")))?,
+        Side::Added => writeln!(out, "{}", paint.good(format_args!("+{text}")))?,
+    }
+    if line.no_newline {
+        writeln!(out, "{}", paint.dim("\\ No newline at end of file"))?;
+    }
+    Ok(())
+}
+
 /// What git keeps of a path: its kind and whether it can be run.
 struct Blob<'a> {
     /// `100` or `120`, git's word for a file or a link.
@@ -70,6 +101,11 @@ struct Patch<'a> {
 impl Patch<'_> {
     fn modified(&self, out: &mut dyn Write, old: &Blob<'_>, new: &Blob<'_>) -> io::Result<()> {
         self.header(out)?;
+        self.bits(out, old, new)?;
+        self.content(out, true, true, &self.file.hunks)
+    }
+
+    fn bits(&self, out: &mut dyn Write, old: &Blob<'_>, new: &Blob<'_>) -> io::Result<()> {
         if old.bits != new.bits {
             // Where git would see no difference the real bits are told; `git apply` passes over them.
             let (was, is) = match (old.mode(), new.mode()) {
@@ -79,7 +115,7 @@ impl Patch<'_> {
             self.meta(out, &format!("old mode {was}"))?;
             self.meta(out, &format!("new mode {is}"))?;
         }
-        self.content(out, true, true, &self.file.hunks)
+        Ok(())
     }
 
     fn one_sided(&self, out: &mut dyn Write, blob: &Blob<'_>, side: Side) -> io::Result<()> {
@@ -145,35 +181,16 @@ impl Patch<'_> {
         if hunks.is_empty() {
             return Ok(());
         }
+        self.sides(out, &old, &new)?;
+        hunks.iter().try_for_each(|hunk| write_hunk(out, self.look, hunk))
+    }
+
+    fn sides(&self, out: &mut dyn Write, old: &str, new: &str) -> io::Result<()> {
         // `patch` takes a name up to the first blank unless a TAB ends it.
         let end = |name: &str| if name.contains(' ') && !name.starts_with('"') { "\t" } else { "" };
         let paint = self.look.paint;
-        writeln!(out, "{}{}", paint.bold(format!("--- {old}")), end(&old))?;
-        writeln!(out, "{}{}", paint.bold(format!("+++ {new}")), end(&new))?;
-        for hunk in hunks {
-            let range =
-                |start: u32, lines: u32| if lines == 1 { start.to_string() } else { format!("{start},{lines}") };
-            let (old, new) = (range(hunk.old_start, hunk.old_lines), range(hunk.new_start, hunk.new_lines));
-            writeln!(out, "{}", paint.id(format!("@@ -{old} +{new} @@")))?;
-            for line in &hunk.lines {
-                self.line(out, line)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn line(&self, out: &mut dyn Write, line: &Line) -> io::Result<()> {
-        let text = if self.look.is_raw() { line.text.as_str().into() } else { escape_line(&line.text) };
-        let paint = self.look.paint;
-        match line.side {
-            Side::Context => writeln!(out, " {text}")?,
-            Side::Removed => writeln!(out, "{}", paint.bad(format_args!("-{text}")))?,
-            Side::Added => writeln!(out, "{}", paint.good(format_args!("+{text}")))?,
-        }
-        if line.no_newline {
-            writeln!(out, "{}", paint.dim("\\ No newline at end of file"))?;
-        }
-        Ok(())
+        writeln!(out, "{}{}", paint.bold(format!("--- {old}")), end(old))?;
+        writeln!(out, "{}{}", paint.bold(format!("+++ {new}")), end(new))
     }
 }
 

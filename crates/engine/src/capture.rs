@@ -6,6 +6,7 @@ pub(crate) mod bits;
 pub(crate) mod hands;
 pub(crate) mod held;
 pub(crate) mod ignored;
+pub(crate) mod large;
 pub(crate) mod lean;
 pub(crate) mod owners;
 pub(crate) mod sink;
@@ -200,6 +201,7 @@ impl Workspace {
         let since = parent.as_ref().map(|parent| parent.checkpoint.root.tree);
         // What is damaged is told by whoever needs it.
         let taken_in = since.and_then(|since| taken_in(&trees, &since, &scan.root.tree).ok()).unwrap_or_default();
+        let large = large::large_files(&trees, parent.as_ref(), &checkpoint);
         writer.record(Record::Checkpoint(checkpoint.clone()))?;
         if let Some(name) = &options.name {
             writer.record(Record::Name { checkpoint: id.clone(), name: name.clone() })?;
@@ -225,7 +227,7 @@ impl Workspace {
         // The checkpoint is recorded; an error here only makes the next capture slower.
         let _ = locked.store().tidy(&locked.lock);
         let taken_in = taken_in.iter().map(Into::into).collect();
-        Ok(Captured { checkpoint: detail, unread_rules, taken_in })
+        Ok(Captured { checkpoint: detail, unread_rules, taken_in, large })
     }
 
     /// The checkpoint of a scan.
@@ -490,7 +492,17 @@ impl History {
         }
         let gone_to = sessions.first().filter(|row| !row.heard && row.last_seq > 0).map(|row| row.session.id.clone());
         let is_here = |row: &SessionRow| self.is_live(row) || Some(&row.session.id) == gone_to.as_ref();
-        let Some(row) = sessions.into_iter().find(is_here) else { return Ok(None) };
+        let Some(live) = sessions.iter().find(|row| is_here(row)) else { return Ok(None) };
+        // An older line of the same conversation is not where the user is, though nobody heard of its end.
+        let root = self.lineage(&live.session.id)?;
+        let mut row = live;
+        for newer in sessions.iter().take_while(|row| row.session.id != live.session.id) {
+            if newer.heard && !newer.session.along && self.lineage(&newer.session.id)?.root() == root.root() {
+                row = newer;
+                break;
+            }
+        }
+        let row = row.clone();
         let turn = self.last_turn_in(&self.lineage(&row.session.id)?)?;
         Ok(Some(TurnContext { session: row.session.id, turn, step: None }))
     }

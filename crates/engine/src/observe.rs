@@ -20,10 +20,11 @@ use piton_model::{Cause, Entry, Record, SessionId, SkipReason, WorkspacePath, di
 use piton_store::{PATIENCE, Purpose, StoreError};
 
 use self::context::{Context, cut};
+use crate::capture::large::large_files;
 use crate::capture::sink::Trees;
 use crate::capture::{About, Attention, CaptureError, Taken, Time};
 use crate::history::together::Together;
-use crate::view::{CheckpointView, Observed, TurnChanges, Waiting};
+use crate::view::{CheckpointView, LargeFile, Observed, TurnChanges, Waiting};
 use crate::workspace::locked::Locked;
 use crate::workspace::place::EventPlace;
 use crate::workspace::{Environment, History, Workspace};
@@ -121,6 +122,8 @@ struct Captured {
     worktrees: Vec<PathBuf>,
     /// A change that it found is the doing of a session that seemed to work elsewhere.
     works_here: bool,
+    /// Large files that it is the first to have.
+    large: Vec<LargeFile>,
 }
 
 impl Workspace {
@@ -181,7 +184,7 @@ impl Workspace {
             }
         };
         let out_of_time = matches!(captured, Err(CaptureError::OutOfTime));
-        let (captured, gap) = match captured {
+        let (mut captured, gap) = match captured {
             Ok(captured) => (captured, None),
             Err(error) if error.is_damaged_database() && !is_anew => return Err(error),
             Err(error) => {
@@ -214,6 +217,7 @@ impl Workspace {
             _ => None,
         };
         let along = context.along && !captured.as_ref().is_some_and(|captured| captured.works_here);
+        let large = captured.as_mut().map(|captured| std::mem::take(&mut captured.large)).unwrap_or_default();
         let (checkpoint, worktrees) = captured.map(|captured| (captured.checkpoint, captured.worktrees)).unzip();
         if !out_of_time {
             let _ = locked.store().tidy(&locked.lock);
@@ -236,6 +240,7 @@ impl Workspace {
             gap,
             first_gap,
             worktrees: worktrees.unwrap_or_default(),
+            large,
             along,
             out_of_time,
             recovered: std::mem::take(&mut self.recovered),
@@ -295,6 +300,8 @@ impl Locked<'_> {
         let git = self.git_state(&mut writer, &scan)?;
         let about = About { git, held, ..about };
         let checkpoint = self.checkpoint(&scan, &fresh, parent.as_ref(), about)?;
+        let trees = Trees { fresh: &fresh, store: &self.store };
+        let large = large_files(&trees, parent.as_ref(), &checkpoint);
         let is_own =
             |owned: &Owned| matches!(&owned.owner, Owner::Step { step, .. } if step.session == context.session);
         let works_here = context.along && checkpoint.owned.iter().any(is_own);
@@ -312,7 +319,7 @@ impl Locked<'_> {
         let worktrees = scan.skipped.iter().filter(|(_, reason)| *reason == SkipReason::Worktree);
         let worktrees = worktrees.map(|(path, _)| self.path.join(path.as_path())).collect();
         self.keep_index(scan, keeps_index);
-        Ok(Some(Captured { checkpoint: view, worktrees, works_here }))
+        Ok(Some(Captured { checkpoint: view, worktrees, works_here, large }))
     }
 }
 

@@ -250,6 +250,9 @@ pub struct Observed {
     /// What the turn that just ended changed here, where anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_changes: Option<TurnChanges>,
+    /// Large files that this event's capture was the first to have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub large: Vec<LargeFile>,
 }
 
 /// What a turn changed, in short.
@@ -283,6 +286,18 @@ pub struct Captured {
     /// Paths in this checkpoint that the previous one had skipped, with the reason it had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_in: Vec<SkippedView>,
+    /// Large files that came with it, or grew so large.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub large: Vec<LargeFile>,
+}
+
+/// A file of which every changed version takes much room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LargeFile {
+    #[serde(flatten)]
+    pub path: PathView,
+    /// In bytes.
+    pub size: u64,
 }
 
 /// A checkpoint and what changed in it.

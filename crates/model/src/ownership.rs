@@ -156,6 +156,8 @@ pub enum Evidence {
     Named,
     /// The file changed while only this tool ran.
     Window,
+    /// The same of a command that went on for long and is not known to write the file: only the time speaks for it.
+    Time,
     /// The tool named the file, and it changed again before the tools that were called together had all ended: by one of
     /// the agent's own hooks, such as a formatter.
     Followed,
@@ -167,13 +169,14 @@ impl Evidence {
         match self {
             Self::Named => "named",
             Self::Window => "window",
+            Self::Time => "time",
             Self::Followed => "followed",
         }
     }
 
     /// The evidence of a word.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Named, Self::Window, Self::Followed].into_iter().find(|evidence| evidence.as_str() == word)
+        [Self::Named, Self::Window, Self::Time, Self::Followed].into_iter().find(|evidence| evidence.as_str() == word)
     }
 }
 
@@ -444,6 +447,10 @@ const TICK: i64 = 20_000_000;
 /// How long after its start what an interrupted command names is its own, where nobody knows its end; in nanoseconds.
 const MINUTE: i64 = 60_000_000_000;
 
+/// What changes while a command goes on for longer than this, and is not known to be written by it, is its own by time alone; in
+/// nanoseconds.
+const LONG: i64 = 10_000_000_000;
+
 /// The owner of a change found at `moment`, given the windows that were open at any time since the last capture, and the
 /// edit tools whose batches had not ended by then.
 pub fn owner(found: ObservedChange<'_>, windows: &[Window], moment: &Moment) -> Owner {
@@ -672,7 +679,8 @@ impl Table<'_> {
             [] => self.unsure(shells, true, Why::Idle),
             [one] if one.attended && !self.found.created => self.unsure(&[one], true, Why::Attended),
             [one] => match self.why_not(one, false) {
-                None => Judged::window(one),
+                None if one.attended || !self.is_long(one) => Judged::window(one),
+                None => Judged::sure(Owner::Step { step: one.step.clone(), evidence: Evidence::Time }),
                 Some(why) => self.unsure(&[one], true, why),
             },
             _ => {
@@ -680,6 +688,12 @@ impl Table<'_> {
                 self.unsure(&at_work, why.is_some(), why.unwrap_or(Why::SeveralTools))
             }
         }
+    }
+
+    /// Whether a tool went on for long, as far as is known.
+    fn is_long(&self, window: &Window) -> bool {
+        let until = window.closed.or(self.found.when);
+        window.opened != UNKNOWN && until.is_some_and(|until| until.saturating_sub(window.opened) > LONG)
     }
 
     /// Why a change in a shell's window is not surely its own. `is_known`: something else than the time shows whose it is.
@@ -760,7 +774,7 @@ pub fn settles(owner: &Owner, found: ObservedChange<'_>, windows: &[Window]) -> 
 pub fn beside_a_missed_tool(owner: Owner) -> Owner {
     match owner {
         Owner::You => Owner::Unsure { candidates: vec![Candidate::You] },
-        Owner::Step { step, evidence: Evidence::Window | Evidence::Followed } => {
+        Owner::Step { step, evidence: Evidence::Window | Evidence::Time | Evidence::Followed } => {
             Owner::Unsure { candidates: vec![Candidate::Step(step), Candidate::You] }
         }
         Owner::Unsure { mut candidates } => {

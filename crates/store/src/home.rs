@@ -451,24 +451,26 @@ impl Home {
         Ok(true)
     }
 
-    /// Notes the command that a session's user may say yes to; the last one counts.
+    /// Notes the command that a session's user may say yes to, and the fingerprint of the plan that was shown; the last one
+    /// counts.
     ///
     /// # Errors
     /// Where that cannot be noted.
-    pub fn note_asked(&self, session: &SessionId, command: &str) -> Result<(), StoreError> {
+    pub fn note_asked(&self, session: &SessionId, command: &str, shown: &str) -> Result<(), StoreError> {
         let folder = self.path.join("asked");
         self.make()?;
         own::make_folders(&folder).map_err(StoreError::io("cannot make", &folder))?;
-        replace(&folder.join(session.as_str()), command.as_bytes())
+        replace(&folder.join(session.as_str()), format!("{shown}\n{command}").as_bytes())
     }
 
-    /// The command that a session's user may say yes to, which is forgotten with that.
-    pub fn take_asked(&self, session: &SessionId) -> Option<String> {
+    /// The command that a session's user may say yes to, with the plan that was shown; forgotten with that.
+    pub fn take_asked(&self, session: &SessionId) -> Option<(String, String)> {
         let path = self.path.join("asked").join(session.as_str());
-        let command = std::fs::read_to_string(&path).ok()?;
+        let noted = std::fs::read_to_string(&path).ok()?;
         // Twice would be another act.
         std::fs::remove_file(&path).ok()?;
-        Some(command)
+        let (shown, command) = noted.split_once('\n')?;
+        Some((command.to_owned(), shown.to_owned()))
     }
 
     /// Where the files of a deleted branch are kept until somebody wants it back.

@@ -265,6 +265,10 @@ fn around_first(text: String, marks: Marks) -> (String, Marks) {
     const LENGTH: usize = 200;
     let first = marks.first().map_or(0, |(from, _)| *from);
     let from = text[..first].char_indices().rev().nth(BEFORE - 1).map_or(0, |(at, _)| at);
+    // No word is cut, where there are words.
+    let is_within = text[..from].chars().next_back().is_some_and(|c| !c.is_whitespace());
+    let next = text[from..first].char_indices().find(|(_, c)| c.is_whitespace()).filter(|_| is_within);
+    let from = next.map_or(from, |(at, c)| from + at + c.len_utf8());
     let to = text[from..].char_indices().nth(LENGTH).map_or(text.len(), |(at, _)| from + at);
     let (begins, ends) = (if from > 0 { "…" } else { "" }, if to < text.len() { "…" } else { "" });
     let shift = |at: usize| at.clamp(from, to) - from + begins.len();
@@ -305,6 +309,9 @@ mod tests {
         let (text, marks) = around_first(text, vec![(200, 206), (600, 601)]);
         assert_eq!((&text[marks[0].0..marks[0].1], marks.len()), ("needle", 1));
         assert_eq!((text.chars().count(), text.starts_with('…'), text.ends_with('…')), (202, true, true));
+        let text = format!("{}needle", "one two three ".repeat(10));
+        let (cut, _) = around_first(text, vec![(140, 146)]);
+        assert!(cut.starts_with("…one ") || cut.starts_with("…two ") || cut.starts_with("…three "), "{cut}");
         assert_eq!(around_first("all".into(), vec![(0, 3)]), ("all".into(), vec![(0, 3)]));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use piton_engine::model::ownership::Owner;
+use piton_engine::model::ownership::{Evidence, Owner};
 use piton_engine::model::{ChangeKind, Counts};
 use piton_engine::view::{NumberedChange, SessionChanges};
 
@@ -25,13 +25,14 @@ pub fn what(change: &NumberedChange) -> Text {
     Text::new(Style::Plain, path).and(Style::Plain, " ").and(style, format!("({word})"))
 }
 
-/// `t1.2 Edit`, `unsure: t1.2 or you`, `you`.
+/// `t1.2 Edit`, `t1.3 Bash (by time alone)`, `unsure: t1.2 or you`, `you`.
 pub fn who(change: &NumberedChange, names: &Names) -> Text {
     let owner = &change.change.owner;
     match owner {
-        Owner::Step { step, .. } => {
+        Owner::Step { step, evidence } => {
             let tool = change.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
-            Text::new(Style::Id, names.step(step)).and(Style::Plain, tool)
+            let remark = if *evidence == Evidence::Time { " (by time alone)" } else { "" };
+            Text::new(Style::Id, names.step(step)).and(Style::Plain, tool).and(Style::Dim, remark)
         }
         Owner::Unsure { .. } => {
             Text::new(Style::Warn, "unsure").and(Style::Plain, format!(": {}", names.evidence(owner, &[])))

@@ -26,7 +26,7 @@ pub fn place(checkpoint: &CheckpointView, sessions: &[SessionView], names: &Name
 }
 
 /// As many characters of a prompt name its turn.
-const WORDS: usize = 50;
+const WORDS: usize = 40;
 
 /// A moment to go back to, as a person remembers it: by the name that it was given, by its turn with the prompt, or by its id.
 pub fn moment(checkpoint: &CheckpointView, names: &Names) -> Text {

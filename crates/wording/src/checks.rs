@@ -148,8 +148,10 @@ impl Checks {
     pub fn about_sessions(&mut self, sessions: &[SessionView], now: &Now) {
         let Some(last) = sessions.first() else { return };
         let live = sessions.iter().filter(|session| session.live).count() as u64;
+        let running = sessions.iter().filter(|session| session.running).count();
         let (heard, agent) = (age(last.last_at, now), escape(&last.agent));
-        let found = format!("{} at work; the last event came {heard}, from {agent}", plural(live, "session"));
+        let open = plural(live, "open session");
+        let found = format!("{open}, {running} at work; the last event came {heard}, from {agent}");
         match last.gaps {
             0 => self.ok("sessions", found),
             gaps => {

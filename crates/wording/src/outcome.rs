@@ -13,7 +13,7 @@ use crate::escape::{escape, escape_view};
 use crate::lines::{LONG_LIST, Lines, Room};
 use crate::owners::Names;
 use crate::plan::{
-    excepted, say_git, say_interrupted, say_other_workspaces, say_outside, say_owned, say_unknown, whose,
+    excepted, say_at_work, say_git, say_interrupted, say_other_workspaces, say_outside, say_owned, say_unknown, whose,
 };
 use crate::skipped;
 use crate::text;
@@ -130,6 +130,7 @@ pub fn remarks(
         conversation::say_stays(out, why);
     }
     say_interrupted(out, &outcome.interrupted, names);
+    say_at_work(out, &outcome.running, names);
     say_git(out, outcome.git.as_ref(), outcome.git_stays.as_deref(), outcome.head_moved.as_ref());
     if outcome.also.is_empty() {
         say_other_workspaces(out, verb, &outcome.other_workspaces);
@@ -174,7 +175,8 @@ pub fn remarks(
     let heading = note("came back, though you or another session may have deleted it:");
     say_owned(out, heading, &outcome.unsure_back, shown, |file| doubt::of_file(file, names, &room.now));
     // Where nothing was done for conflicts, nothing was carried anywhere.
-    if outcome.operation.is_some() || outcome.already {
+    let is_open = outcome.conflicts.iter().any(|conflict| !conflict.decided);
+    if outcome.operation.is_some() || outcome.already || !is_open {
         say_owned(out, note("carried over:"), &outcome.carried, shown, |file| whose(file, names));
     }
     say_outside(out, &outcome.outside, outcome.touched_outside, way_outside(outcome));

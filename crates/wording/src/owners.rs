@@ -75,6 +75,7 @@ impl Names {
                 match evidence {
                     Evidence::Named => format!("{tool} names it"),
                     Evidence::Window => format!("changed while only {tool} ran"),
+                    Evidence::Time => format!("by time alone: changed while only {tool} ran, for over 10 s"),
                     Evidence::Followed => format!("changed by a hook right after {tool} named it"),
                 }
             }
@@ -149,12 +150,14 @@ mod tests {
         let (one, two) = (SessionId::of("a", "1"), SessionId::of("a", "2"));
         let names = Names { here: Some(one.clone()), short: HashMap::from([(two.clone(), "kmzq".to_owned())]) };
         let named = Owner::Step { step: step(&one, 3, 1), evidence: Evidence::Named };
+        let by_time = Owner::Step { step: step(&one, 3, 1), evidence: Evidence::Time };
         let window = Owner::Step { step: step(&two, 1, 2), evidence: Evidence::Window };
         let unsure = Owner::Unsure {
             candidates: vec![Candidate::Step(step(&one, 3, 1)), Candidate::Step(step(&two, 1, 2)), Candidate::You],
         };
         for (owner, words) in [
             (named, "t3.1 names it"),
+            (by_time, "by time alone: changed while only t3.1 ran, for over 10 s"),
             (window, "changed while only kmzq:t1.2 ran"),
             (unsure, "unsure: t3.1, kmzq:t1.2 or you"),
             (Owner::You, "you"),

@@ -31,7 +31,7 @@ use crate::words::{self, age, grouped, is_imported, plural, sign};
 pub use conflicts::say as say_conflicts;
 pub use git::say as say_git;
 pub use outside::say as say_outside;
-pub use running::say_interrupted;
+pub use running::{say_at_work, say_interrupted};
 
 /// More commands than this tell nobody more.
 const MOST_COMMANDS: usize = 6;
@@ -55,14 +55,20 @@ pub struct Around {
     pub all_workspaces: bool,
 }
 
-/// A plan as a person reads it, without the contents of files.
-pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
-    let mut all = Lines::default();
-    let out = &mut all;
+/// What a plan is about.
+pub fn heading(room: &Room, plan: &PlanView, around: &Around) -> Lines {
+    let mut out = Lines::default();
     out.say(title(plan, around, room));
     if let Some(annotation) = plan.target.as_ref().and_then(|target| target.annotation.as_deref()) {
         out.say(Text::new(Style::Dim, format!("  {}", one_line(annotation, NOTE))));
     }
+    out
+}
+
+/// A plan as a person reads it, without the contents of files.
+pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
+    let mut all = heading(room, plan, around);
+    let out = &mut all;
     if !plan.paths.is_empty() {
         let paths: Vec<_> = plan.paths.iter().map(escape_view).collect();
         out.say(format!("only {}", paths.join(", ")));
@@ -267,7 +273,7 @@ fn say_commands(out: &mut Lines, room: &Room, commands: &[CommandView], around: 
     let mut commands: Vec<&CommandView> = commands.iter().collect();
     commands.sort_by_key(|command| command.at);
     let shown = if around.whole { commands.len() } else { room.lines(MOST_COMMANDS).min(commands.len()) };
-    out.say("Not undone: side effects of these commands outside the workspace's files (processes, databases, pushes)");
+    out.say("Not undone: side effects of these commands outside the workspace's files");
     if shown < commands.len() {
         let earlier = grouped((commands.len() - shown) as u64);
         out.say(text!["  … ", earlier, " earlier; ", flag("--preview"), " shows all"].in_style(Style::Dim));

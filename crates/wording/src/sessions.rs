@@ -56,7 +56,8 @@ pub fn state(session: &SessionView, now: &Now) -> Text {
     let last = age(session.last_at, now);
     let text = match session.ended_at {
         Some(at) => Text::new(Style::Dim, format!("ended {}", age(at, now))),
-        None if session.live => Text::new(Style::Good, "at work").and(Style::Plain, format!(", heard {last}")),
+        None if session.running => Text::new(Style::Good, "at work").and(Style::Plain, format!(", heard {last}")),
+        None if session.live => Text::new(Style::Plain, format!("idle, heard {last}")),
         None => Text::new(Style::Dim, format!("last heard {last}")),
     };
     let text = match session.gaps {
@@ -72,7 +73,8 @@ pub fn state(session: &SessionView, now: &Now) -> Text {
 /// The same without its ages, where there is little room; nothing for one that is neither at work nor anything else.
 pub fn short_state(session: &SessionView) -> Text {
     let life = match session.ended_at {
-        None if session.live => Text::new(Style::Good, "at work"),
+        None if session.running => Text::new(Style::Good, "at work"),
+        None if session.live => Text::new(Style::Plain, "idle"),
         Some(_) => Text::new(Style::Dim, "ended"),
         None => Text::default(),
     };

@@ -22,8 +22,8 @@ pub fn waiting(events: &[GapView], age: impl Display) -> String {
     format!("{count} could not be recorded yet; the last {age}, {last}")
 }
 
-/// A session at work: `claude-code kmzqwxyl "a name", t3, heard 2 min ago`.
-pub fn at_work(session: &SessionView, now: &Now) -> Text {
+/// An open session: `claude-code kmzqwxyl "a name", t3, heard 2 min ago`.
+pub fn open_session(session: &SessionView, now: &Now) -> Text {
     let turn = if session.turns == 0 { "before its first turn".to_owned() } else { format!("t{}", session.turns) };
     let name = session.name.as_deref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
     let heard = words::age(session.last_at, now);

@@ -1,10 +1,12 @@
-//! What operations are called, for people: `rewind to t5`, `undo of turn 3 “make it blue”`, `redo of the rewind to t5`.
+//! What operations are called, for people: `rewind to before turn 5 “add tests”`, `undo of turn 3 “make it blue”`.
 
 use std::collections::HashMap;
 
+use piton_engine::model::short::one_line;
 use piton_engine::model::{Cause, OperationId, OperationVerb};
 use piton_engine::view::{CheckpointView, OperationStatus, OperationView};
 
+use crate::checkpoints::moment;
 use crate::owners::Names;
 use crate::text::{Style, Text};
 use crate::words;
@@ -30,7 +32,11 @@ impl Titles {
         for operation in &operations {
             if let (Some(id), OperationVerb::Rewind | OperationVerb::Checkout) = (&operation.target, operation.kind) {
                 // A checkpoint may be gone one day: its id is the last resort.
-                let called = checkpoint(id).map_or_else(|| short(id), |checkpoint| called(&checkpoint, names));
+                let called = |checkpoint: CheckpointView| match checkpoint.name {
+                    Some(name) => name,
+                    None => shortened(&moment(&checkpoint, names).plain()),
+                };
+                let called = checkpoint(id).map_or_else(|| short(id), called);
                 targets.insert(id.clone(), called);
             }
         }
@@ -50,7 +56,8 @@ impl Titles {
     /// What one is called; what it is about stands out.
     pub fn title(&self, operation: &OperationView) -> Text {
         let target = operation.target.as_deref();
-        match (operation.kind, target, &operation.about) {
+        let about = operation.about.as_deref().map(shortened);
+        match (operation.kind, target, &about) {
             (OperationVerb::Rewind, Some(id), _) => {
                 let target = self.targets.get(id).cloned().unwrap_or_else(|| short(id));
                 Text::new(Style::Plain, "rewind to ").and(Style::Bold, target)
@@ -109,14 +116,14 @@ impl Titles {
     }
 }
 
-/// What a person calls a checkpoint: its name, its place in a session, or its id.
-fn called(checkpoint: &CheckpointView, names: &Names) -> String {
-    match (&checkpoint.name, &checkpoint.place, checkpoint.cause) {
-        (Some(name), _, _) => name.clone(),
-        (_, Some(place), Cause::Prompt | Cause::BeforeTool) if place.turn > 0 => {
-            names.target(&place.session, place.turn, place.step)
-        }
-        _ => checkpoint.id.short().to_owned(),
+/// As many characters of a prompt are in a title.
+const WORDS: usize = 30;
+
+/// `turn 3 “make it blue”`, with less of a long prompt.
+fn shortened(about: &str) -> String {
+    match about.strip_suffix('”').and_then(|about| about.split_once('“')) {
+        Some((before, prompt)) => format!("{before}“{}”", one_line(prompt, WORDS)),
+        None => about.to_owned(),
     }
 }
 

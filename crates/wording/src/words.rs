@@ -1,11 +1,12 @@
 //! Small texts that several commands share: counts, sizes, ages, and what a checkpoint is called.
 
 use piton_engine::model::{Cause, ChangeKind, Counts, Timestamp};
-use piton_engine::view::{CheckpointView, Unknown};
+use piton_engine::view::{CheckpointView, LargeFile, Unknown};
 
 use jiff::tz::TimeZone;
 
 use crate::call::call;
+use crate::escape::escape_view;
 use crate::text;
 use crate::text::{Style, Text};
 
@@ -193,6 +194,12 @@ pub(crate) fn moment(then: Timestamp, zone: &TimeZone, format: &str) -> String {
     // A zone that the system does not know is taken for UTC, and whoever reads that must not take it for their own.
     let mark = if zone.is_unknown() { " UTC" } else { "" };
     format!("{}{mark}", time.to_zoned(zone.clone()).strftime(format))
+}
+
+/// What a large file means for the store.
+pub fn large(file: &LargeFile) -> String {
+    let (path, size) = (escape_view(&file.path), size(file.size));
+    format!("{path} has {size}, and every changed version of it takes room; `.pitonignore` leaves it out")
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ pub fn installed(text: &str) -> Result<Installed, BadSettings> {
     let variables = variables.map(|(name, value)| (name, value.value.clone().into_owned())).collect();
     // Claude Code reads plain JSON: a comment makes it skip the whole file, hooks and all.
     let plain = serde_json::from_str::<serde::de::IgnoredAny>(body);
-    let skipped = plain.err().map(|error| format!("it is no plain JSON, such as with a comment: {error}"));
+    let skipped = plain.err().map(|error| format!("it is not plain JSON (a comment, for example): {error}"));
     Ok(Installed { hooks, missing, disabled, skipped, variables })
 }
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use piton_engine::view::{Captured, CheckpointDetail, EntryView};
-use piton_engine::{CaptureOptions, Workspace};
+use piton_engine::CaptureOptions;
+use piton_engine::view::{Captured, CheckpointDetail};
 use piton_wording::escape::escape_view;
 use piton_wording::words::{self, changes, label, plural};
 use piton_wording::{Failure, Style, call, note, skipped, text};
@@ -51,7 +51,9 @@ pub fn run(args: Args, global: &Global, console: &mut Console) -> Result<(), Fai
             unread::write_unread_rules(out, look, &captured.unread_rules)?;
             write_remarks(out, look, &captured.checkpoint)
         });
-        say_large(console, &workspace, &captured);
+        for file in &captured.large {
+            console.say(note(words::large(file)));
+        }
     }
     Ok(())
 }
@@ -71,31 +73,6 @@ pub fn write(out: &mut dyn Write, look: &Look, captured: &Captured) -> io::Resul
     }
     let what = what.join(", ");
     writeln!(out, "checkpoint {}: {what}", look.text(label(checkpoint)))
-}
-
-/// Files over this many bytes are named when they come.
-const LARGE: u64 = 100 << 20;
-/// Of a checkpoint that found more, nothing is named: looking for it would take longer than the capture.
-const MOST: u64 = 10_000;
-
-/// Names large files once, in the checkpoint in which they came.
-fn say_large(console: &mut Console, workspace: &Workspace, captured: &Captured) {
-    let checkpoint = &captured.checkpoint.checkpoint;
-    if checkpoint.changes.created == 0 || checkpoint.changes.created > MOST {
-        return;
-    }
-    // The checkpoint is made; what else could be said of it is no reason to fail.
-    let Ok(shown) = workspace.show(checkpoint.id.as_str()) else { return };
-    for file in &shown.files {
-        if let (None, Some(EntryView::File { size, .. })) = (&file.change.before, &file.change.after)
-            && *size > LARGE
-        {
-            let (path, size) = (escape_view(&file.change.path), words::size(*size));
-            let text =
-                format!("{path} has {size}, and every changed version of it takes room; `.pitonignore` leaves it out");
-            console.say(note(text));
-        }
-    }
 }
 
 fn write_remarks(out: &mut dyn Write, look: &Look, detail: &CheckpointDetail) -> io::Result<()> {

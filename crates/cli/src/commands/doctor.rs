@@ -46,7 +46,8 @@ pub fn run(_: &Args, global: &Global, console: &mut Console) -> Result<ExitCode,
     let folder = surroundings.folder()?;
     let mut checks = Checks::default();
     let agent = setup::usual_agent();
-    let installed = agent.setup.and_then(|setup| check_hooks(&mut checks, agent, setup, &folder));
+    let other = other_agent(&surroundings, &folder, agent);
+    let installed = agent.setup.and_then(|setup| check_hooks(&mut checks, agent, setup, &folder, other.as_deref()));
     check_switches(&mut checks, agent, &folder);
     check_home(&mut checks);
     check_workspace(&mut checks, &surroundings, &folder, console);
@@ -67,11 +68,25 @@ fn places(agent: Agent, setup: &dyn Setup, folder: &Path) -> Vec<PathBuf> {
     user.into_iter().chain(project).collect()
 }
 
-/// Looks for piton's hooks; returns the one that is asked first.
-fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Path) -> Option<InstalledHook> {
+/// Another agent that reports here: one with an open session.
+fn other_agent(surroundings: &Surroundings, folder: &Path, usual: Agent) -> Option<String> {
+    let workspace = surroundings.engine.open(folder).ok()?;
+    let sessions = workspace.sessions().ok()?.sessions;
+    sessions.into_iter().find(|session| session.live && session.agent != usual.name).map(|session| session.agent)
+}
+
+/// Looks for piton's hooks; returns the one that is asked first. `other` is another agent, which reports already.
+fn check_hooks(
+    checks: &mut Checks,
+    agent: Agent,
+    setup: &dyn Setup,
+    folder: &Path,
+    other: Option<&str>,
+) -> Option<InstalledHook> {
     const WHAT: &str = "hooks";
     let mut first: Option<InstalledHook> = None;
     let mut places_with = 0;
+    let mut is_skipped = false;
     for path in places(agent, setup, folder) {
         let file = shown(&path);
         let text = match agent_files::read(&path) {
@@ -93,6 +108,7 @@ fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Pa
         if let Some(why) = &found.skipped {
             let what = format!("{} skips the whole of {file}: {}", agent.title, escape(why));
             checks.problem(WHAT, what, "take comments and trailing commas out of it");
+            is_skipped = true;
             continue;
         }
         if found.disabled {
@@ -141,11 +157,17 @@ fn check_hooks(checks: &mut Checks, agent: Agent, setup: &dyn Setup, folder: &Pa
         }
         first = first.or_else(|| found.hooks.into_iter().next());
     }
-    match places_with {
-        0 => {
+    match (places_with, other) {
+        // What is in it is no reason to set up once more.
+        (0, _) if is_skipped => {}
+        (0, Some(other)) => {
+            let found = format!("{} does not report to piton; {} does", agent.title, escape(other));
+            checks.note(WHAT, found, text![call("setup"), " makes it"]);
+        }
+        (0, None) => {
             checks.problem(WHAT, format!("{} does not report to piton", agent.title), text![call("setup"), " makes it"])
         }
-        1 => {}
+        (1, _) => {}
         _ => checks.note(
             WHAT,
             "hooks are in several settings files, so each event is reported more than once",

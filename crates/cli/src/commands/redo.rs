@@ -44,9 +44,10 @@ pub struct Args {
     go: GoArgs,
 }
 
-pub const EXAMPLES: [Example; 4] = [
+pub const EXAMPLES: [Example; 5] = [
     Example::Call("redo --preview", ""),
     Example::Call("redo --yes", ""),
+    Example::Shell("piton redo --patch", "change by change: each is asked about"),
     Example::Call("redo --op kmzq", "that operation; `piton ops` lists them"),
     Example::Call("redo --to kmzq --preview", "that one and every operation since"),
 ];

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use piton_agents::Agents;
 use piton_engine::model::{OperationVerb, Scope};
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
 use piton_engine::{Carry, IntoTarget, Plan, RewindOptions, Workspace};
@@ -54,9 +55,9 @@ pub struct Args {
     /// an age]
     #[arg(long, value_enum)]
     scope: Option<ScopeArg>,
-    /// What goes back where that was not said.
+    /// Whether it was typed to an agent.
     #[arg(skip)]
-    usual_scope: Option<ScopeArg>,
+    is_inside: bool,
     /// Copy the prompt of that turn to the clipboard
     #[arg(long)]
     copy: bool,
@@ -71,13 +72,13 @@ pub struct Args {
     #[command(flatten)]
     go: GoArgs,
     /// Do not ask; do nothing if edits that are not this session's would be overwritten
-    #[arg(long, conflicts_with_all = ["yes", "preview", "all_workspaces"])]
+    #[arg(long, conflicts_with_all = ["yes", "preview", "patch", "all_workspaces"])]
     careful: bool,
     /// Go ahead although the checkpoint was captured in another folder that stood at this path
     #[arg(long)]
     across: bool,
     /// Also rewind the other workspaces that the session worked in, to the same moment
-    #[arg(long, conflicts_with = "paths")]
+    #[arg(long, conflicts_with_all = ["paths", "patch"])]
     all_workspaces: bool,
 }
 
@@ -102,13 +103,14 @@ impl From<ScopeArg> for Scope {
     }
 }
 
-pub const EXAMPLES: [Example; 11] = [
+pub const EXAMPLES: [Example; 12] = [
     Example::Call("rewind t5", "just before the agent's turn 5"),
     Example::Call("rewind t5.2 --preview", "just before the second tool call of turn 5"),
     Example::Call("rewind before-refactor --preview", ""),
     Example::Call("rewind 10m", "the files as they were ten minutes ago"),
     Example::Call("rewind t5 --keep-mine", "and keep the edits that you made since"),
     Example::Call("rewind t5 --except notes.md", "everything except that file"),
+    Example::Shell("piton rewind t5 --patch", "change by change: each is asked about"),
     Example::Call("rewind t5 --scope code", "the files only, not the conversation"),
     Example::Shell("piton rewind t5 --scope conversation --resume", ""),
     Example::Call("rewind t5 --wait --yes", "once the agent's turn has ended"),
@@ -124,8 +126,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         (args.only_session, "--only-session"),
         (args.git, "--git"),
         (args.go.outside, "--outside"),
+        (args.go.patch, "--patch"),
     ];
-    let scope = args.scope.or(args.usual_scope);
+    // Whoever chooses among changes means files.
+    let usual = (args.go.patch || args.is_inside && !switches_inside(&workspace)).then_some(ScopeArg::Code);
+    let scope = args.scope.or(usual);
     if let (Some(ScopeArg::Conversation), Some((_, flag))) = (scope, of_files.iter().find(|(given, _)| *given)) {
         return Err(Failure::user(
             Code::ArgumentsClash,
@@ -188,7 +193,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         if outcome.operation.is_some() {
             console.say(text![way_back(&outcome), " takes it back"]);
         }
-        if args.scope.is_none() && args.usual_scope.is_some() && args.can_take_conversation(&workspace) {
+        if args.scope.is_none() && usual.is_some() && args.can_take_conversation(&workspace) {
             let typed = call("rewind").arg(&args.target).with("--scope", "conversation");
             console.say(text![typed, " takes the conversation there too"]);
         }
@@ -204,7 +209,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
 
 impl Args {
     /// Sets what goes without saying where it is typed to an agent. Who types it there has seen no plan, so what others did is
-    /// taken from them only on demand; and goes on right there, so the conversation goes back only on demand.
+    /// taken from them only on demand.
     pub fn settle_inside(&mut self) -> Result<(), Failure> {
         if self.all_workspaces {
             return Err(only_in_terminal("--all-workspaces", "which shows the plan first"));
@@ -218,7 +223,7 @@ impl Args {
             self.go.yes = false;
             self.careful = true;
         }
-        self.usual_scope = Some(ScopeArg::Code);
+        self.is_inside = true;
         Ok(())
     }
 
@@ -266,6 +271,15 @@ impl Args {
         ];
         flags.iter().filter(|(is_given, _)| *is_given).fold(typed, |typed, (_, flag)| typed.arg(flag))
     }
+}
+
+/// Whether the agent's running screen can go where a conversation goes; where it cannot, whoever types to it goes on right
+/// there.
+fn switches_inside(workspace: &Workspace) -> bool {
+    let sessions = workspace.sessions().map(|all| all.sessions).unwrap_or_default();
+    let Some(here) = sessions.into_iter().find(|session| session.current) else { return false };
+    let transcripts = Agents::default().get(&here.agent).and_then(|agent| agent.transcripts);
+    transcripts.is_some_and(|transcripts| transcripts.resume_inside(&here.agent_id).is_some())
 }
 
 /// Shows what would be done in the other workspaces of the session, before anybody is asked.

@@ -19,7 +19,7 @@ use crate::{files, hook, settings, titles};
 
 /// Show how the workspace stands
 ///
-/// Its last checkpoint, what changed since the last turn began or since a rewind that came after it, the sessions that are at work
+/// Its last checkpoint, what changed since the last turn began or since a rewind that came after it, the open sessions
 /// and their gaps, what a capture leaves out, and how much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not, or if nothing can be
 /// captured now.
 #[derive(Debug, clap::Args)]
@@ -156,7 +156,8 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status, titles: &Titles) -> 
         writeln!(out, "{}{}", word("rewound"), look.text(status::rewound(rewound, titles, &look.now)))?;
     }
     for session in &status.sessions {
-        writeln!(out, "{}{}", word("at work"), look.text(status::at_work(session, &look.now)))?;
+        let label = if session.running { "at work" } else { "idle" };
+        writeln!(out, "{}{}", word(label), look.text(status::open_session(session, &look.now)))?;
     }
     if let Some(last) = status.gaps.last() {
         let count = words::plural(status.gaps.len() as u64, "gap");

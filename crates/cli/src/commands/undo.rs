@@ -70,7 +70,7 @@ enum Whom {
     Agent,
 }
 
-pub const EXAMPLES: [Example; 13] = [
+pub const EXAMPLES: [Example; 14] = [
     Example::Call("undo", "the agent's last turn that changed something"),
     Example::Call("undo last 2", "the session's last two changes"),
     Example::Call("undo 3 5", "changes 3 and 5 of `piton changes`"),
@@ -78,6 +78,7 @@ pub const EXAMPLES: [Example; 13] = [
     Example::Call("undo all --path src", "everything that the session did under src"),
     Example::Call("undo --since 10m --preview", "what it did in the last ten minutes"),
     Example::Call("undo t3 --conflict markers", "on a conflict, write both versions into the file"),
+    Example::Shell("piton undo t3 --patch", "change by change: each is asked about"),
     Example::Call("undo --owner you --path notes.md", "your own edits to one file"),
     Example::Call("undo --owner you", "what you did since the last prompt"),
     Example::Call("undo all --owner you", "everything that you did"),

@@ -32,10 +32,10 @@ const LONGEST: usize = 8000;
 const SHORT: &str = "\
 /piton undo                takes back the last turn and keeps what you did since; also t3, last 2, --path src
 /piton redo                takes the last undo or rewind back
-/piton rewind t5           files as they were just before turn 5; --scope both takes the conversation too
+/piton rewind t5           files and conversation as they were just before turn 5; --scope code: files alone
 /piton log                 what happened, turn by turn
 /piton changes             every change of this session, numbered
-/piton diff                what changed since the last checkpoint
+/piton diff                what changed since the last turn began
 /piton accept t3           turn 3 is fine: an undo that does not name it leaves it
 /piton checkpoint NAME     a checkpoint with a name
 /piton status              what is captured here, and what is not
@@ -45,8 +45,8 @@ const HELP: &str = "\
 /piton undo                takes back the last turn and keeps what you did since
 /piton undo last 2         the last two changes; also t3, t3.2, 4 7 (numbers of changes), all, --path src
 /piton undo t3 --preview   what that would change
-/piton rewind t5           files as they were just before turn 5 (t5.2: before its second step);
-                           --scope both: with a branch of the conversation, to which `/resume` leads
+/piton rewind t5           files and conversation as they were just before turn 5 (t5.2: files, before its second
+                           step); the answer says what `/resume` leads there; --scope code: files alone
 /piton redo                takes the last undo or rewind back
 /piton accept t3           turn 3 is fine: an undo that does not name it leaves it; also paths
 /piton log                 what happened, turn by turn
@@ -63,13 +63,13 @@ pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &
     let session = SessionId::of(&report.agent, &report.session);
     // A yes is to what was asked last, and to nothing that somebody typed something else after.
     let asked = engine.take_asked(&session);
-    let agreed = match (typed, asked) {
-        (YES, Some(command)) => format!("{command} --yes"),
+    let (agreed, shown) = match (typed, asked) {
+        (YES, Some((command, shown))) => (format!("{command} --yes"), Some(shown)),
         (YES, None) => {
             let text = "piton: nothing waits for a yes; a rewind that would touch more than this session's changes asks for one";
             return (Reply::Answer(text.to_owned()), "answered nothing".to_owned());
         }
-        _ => typed.to_owned(),
+        _ => (typed.to_owned(), None),
     };
     let (words, Typed { verb, .. }) = match understood(&agreed, &session, root) {
         Ok(understood) => understood,
@@ -83,7 +83,7 @@ pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &
             let _ = engine.open(&path).map(|mut workspace| workspace.prompted(&session, report.prompt_id.as_deref()));
         }
     }
-    let text = match run(&verb, &words, &session, cwd, root, until) {
+    let text = match run((&verb, &words), &session, shown, (cwd, root), until) {
         Ok(text) => text,
         Err(error) => format!("piton: the command cannot be run: {error}"),
     };
@@ -99,8 +99,11 @@ fn understood(typed: &str, session: &SessionId, root: &Path) -> Result<(Vec<OsSt
     if words.iter().all(is_help) {
         return Err((if words.is_empty() { SHORT } else { HELP }.to_owned(), "help"));
     }
-    let not_here =
-        |verb: &str| (format!("piton: `{}` cannot be used in here; nothing was done\n\n{HELP}", escape(verb)), "help");
+    let not_here = |verb: &str| {
+        let verb = escape(verb);
+        let what = "`/piton help` lists what can be typed here; everything else is for a terminal";
+        (format!("piton: `{verb}` cannot be used in here; nothing was done\n{what}"), "help")
+    };
     // Before its arguments are looked at, which need not be right.
     let other = words.first().filter(|word| !is_help(word) && !word.starts_with('-') && inside::effect(word).is_none());
     if let Some(verb) = other {
@@ -126,12 +129,12 @@ fn understood(typed: &str, session: &SessionId, root: &Path) -> Result<(Vec<OsSt
     Ok((words, typed))
 }
 
+/// `shown` is the plan that the user has said yes to.
 fn run(
-    verb: &str,
-    words: &[OsString],
+    (verb, words): (&str, &[OsString]),
     session: &SessionId,
-    cwd: &Path,
-    root: &Path,
+    shown: Option<String>,
+    (cwd, root): (&Path, &Path),
     until: Instant,
 ) -> std::io::Result<String> {
     let (mut output, input) = std::io::pipe()?;
@@ -139,6 +142,7 @@ fn run(
     command.args(words).current_dir(cwd);
     // Turns, changes and the last turn are those of the session in which they are typed.
     command.env(inside::SESSION, session.as_str()).env(inside::WORKSPACE, root);
+    command.env_remove(inside::SHOWN).envs(shown.map(|shown| (inside::SHOWN, shown)));
     environment::typed_by_user(&mut command);
     command.env("NO_COLOR", "1").env_remove("CLICOLOR_FORCE").env("COLUMNS", "100").env(VARIABLE, "off");
     // One pipe for both, so that the lines come in their order; a group of its own, so that it outlives this process.

@@ -5,7 +5,7 @@ use piton_engine::{Carry, OperationError, Plan, Refusal, UndoOptions, Workspace}
 use piton_wording::owners::Names;
 use piton_wording::{Call, Code, Failure, call, flag, plan, text};
 
-use super::{Act, CONTEXT, How, Stopped};
+use super::{Act, CONTEXT, How, Patch, Stopped, Way};
 use crate::console::Console;
 use crate::inside::Inside;
 use crate::patch;
@@ -24,14 +24,17 @@ pub(super) enum Decision {
 }
 
 /// Nobody is asked about what would be refused, nor where there is nothing to agree to.
-pub(super) fn decide(how: How, act: &Act, plan: &PlanView, refusal: Option<Refusal>) -> Decision {
+pub(super) fn decide(way: &Way, act: &Act, plan: &PlanView, refusal: Option<Refusal>) -> Decision {
+    let is_agreed = matches!(way.how, How::Careful | How::Yes) || way.patch == Some(Patch::ThenDo);
     match refusal {
         _ if plan.is_empty() => Decision::Do,
         Some(refusal) => Decision::Refuse(refusal),
-        None if how == How::Careful || does_nothing(plan) => Decision::Do,
+        None if is_agreed || does_nothing(plan) => Decision::Do,
         None => match act {
             Act::Rewind { .. } => Decision::AskRewind {
-                can_keep_mine: act.carries() == Carry::Nothing
+                // Whoever was asked about each change has kept what is to be kept.
+                can_keep_mine: way.patch.is_none()
+                    && act.carries() == Carry::Nothing
                     && plan.others.iter().any(|file| file.owner.may_be_you()),
             },
             Act::Undo(_) | Act::Redo(_) => Decision::Ask,
@@ -56,10 +59,13 @@ pub(super) fn refused(refusal: Refusal, plan: &PlanView, act: &Act, command: &Ca
         Refusal::Others(_) => {
             let outside = plan::touched_outside(plan);
             let redo = if outside.is_empty() { call("redo") } else { call("redo").arg("--outside") };
-            let failure = Failure::overwrites(&plan::taking(plan), command, &redo, act.carries());
+            let mut failure = Failure::overwrites(&plan::taking(plan), command, &redo, act.carries());
             // What is shown there is agreed to with a word.
-            let can_say_yes = Inside::of_process().is_some_and(|inside| inside.may_say_yes());
-            if can_say_yes { failure.hint("`/piton yes` carries this plan out") } else { failure }
+            if Inside::of_process().is_some_and(|inside| inside.may_say_yes(&plan.fingerprint.to_string())) {
+                failure.hints.pop();
+                failure.hints.insert(0, text!["`/piton yes` carries this plan out; ", redo, " takes that back"]);
+            }
+            failure
         }
     }
 }

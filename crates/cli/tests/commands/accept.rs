@@ -38,6 +38,22 @@ fn a_turn_or_a_path_is_accepted_shown_in_the_log_and_taken_back() {
 }
 
 #[test]
+fn what_an_accepted_turn_ran_is_not_listed_as_not_undone() {
+    let scene = Scene::new(PITON);
+    let agent = Agent::new(&scene.world, "run-1");
+    for (name, command) in [("one", "npm install; touch one"), ("two", "git push; touch two")] {
+        agent.runs(name, command, |world| {
+            world.write(name, name);
+        });
+    }
+    let all = scene.ok(&["undo", "all", "--preview"]);
+    assert!(all.contains("npm install") && all.contains("git push"), "{all}");
+    scene.ok(&["accept", "t1"]);
+    let rest = scene.ok(&["undo", "all", "--preview"]);
+    assert!(!rest.contains("npm install") && rest.contains("git push"), "{rest}");
+}
+
+#[test]
 fn a_chain_of_undos_goes_back_at_once() {
     let scene = scene();
     scene.ok(&["undo", "t1", "--yes"]);

@@ -70,6 +70,16 @@ fn all_is_well_after_a_setup_and_nothing_is_touched() {
 }
 
 #[test]
+fn where_another_agent_reports_capture_works_without_claude_code() {
+    let scene = scene();
+    scene.generic_event("s1", "prompt", serde_json::json!({ "turn": "p1", "text": "write it" }));
+    let (works, lines) = doctor(&scene, &[]);
+    assert!(works, "{lines:#?}");
+    assert_has(&lines, "note hooks:", "Claude Code does not report to piton; generic does");
+    assert_has(&lines, "ok sessions:", "1 open session, 1 at work");
+}
+
+#[test]
 fn without_a_setup_nothing_is_captured_and_that_is_said() {
     let scene = scene();
     let (works, lines) = doctor(&scene, &[]);
@@ -270,7 +280,7 @@ fn a_settings_file_that_the_agent_skips_for_a_comment_is_no_hook_that_works() {
     fs::write(&settings, text.replacen('{', "{ // mine\n", 1)).unwrap();
     let (works, lines) = doctor(&scene, &[]);
     assert!(!works, "{lines:#?}");
-    assert_has(&lines, "problem hooks:", "skips the whole of ~/.claude/settings.json: it is no plain JSON");
+    assert_has(&lines, "problem hooks:", "skips the whole of ~/.claude/settings.json: it is not plain JSON");
     let said = piton_testkit::both(&scene.run(&["setup"]));
     assert!(said.contains("skips the whole of ~/.claude/settings.json, so nothing is reported"), "{said}");
 }

@@ -163,7 +163,7 @@ mod exit_codes {
             (&["rewind", "first", "--path", ".git/config", "--yes"], "never captured", ""),
             (&["rewind", "@", "--yes"], "not a checkpoint", "piton log"),
             (&["rewind", "first"], "no terminal", "--yes"),
-            (&["redo"], "no terminal", "--preview"),
+            (&["redo"], "no rewind or undo to take back", "piton log"),
             (&["redo", "--yes"], "no rewind or undo to take back", "piton log"),
             (&["checkpoint", "first"], "taken", "another name"),
             (&["checkpoint", "a:b"], "cannot be a checkpoint's name", "before-refactor"),

@@ -20,6 +20,7 @@ mod export;
 mod mistakes;
 mod not_done;
 mod pages;
+mod patch;
 mod reading;
 mod rewind_scope;
 mod rules;

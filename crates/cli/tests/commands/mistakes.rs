@@ -122,4 +122,10 @@ fn a_large_file_is_named_in_the_checkpoint_in_which_it_came_and_not_again() {
     assert!(said.contains("note: model.bin has 100.0 MiB, and every changed version of it takes room"), "{said}");
     scene.world.write("b.txt", "1");
     assert!(!both(&scene.run(&["checkpoint"])).contains("model.bin"));
+    // A hook says it too, when it is the first to capture one.
+    let folder = scene.world.ws();
+    let make = "head -c 104857601 /dev/zero > weights.bin";
+    let seen = scene.shell_turn("s9", &folder, 1, &[make, "echo 1 > small"]);
+    assert_eq!(seen.matches("weights.bin has 100.0 MiB, and every").count(), 1, "{seen}");
+    assert!(!seen.contains("model.bin"), "{seen}");
 }

@@ -91,6 +91,31 @@ fn the_question_names_the_conversation_and_a_no_changes_nothing() {
 }
 
 #[test]
+fn typed_to_claude_code_a_turn_takes_the_conversation_along_and_says_first_how_to_go_on() {
+    let scene = Scene::new(PITON);
+    let claude = three_turns_of_three_files(&scene);
+    let ask = |typed: &str| {
+        let more = serde_json::json!({ "prompt": typed, "prompt_id": "q" });
+        let reply = scene.claude_event(&claude.id, "UserPromptSubmit", more);
+        reply["reason"].as_str().unwrap_or_default().to_owned()
+    };
+    let alone = ask("/piton rewind t3 --scope code");
+    assert!(alone.starts_with("rewound to before turn 3") && !alone.contains("/resume"), "{alone}");
+    ask("/piton redo");
+    let done = ask("/piton rewind t3");
+    let first = done.lines().next().unwrap_or_default();
+    assert!(first.starts_with("type `/resume ") && first.contains("this screen switches"), "{done}");
+    assert!(done.contains("rewound to before turn 3") && !scene.world.has("c.txt"), "{done}");
+    assert_eq!(scene.json(&["sessions"])["sessions"][0]["origin"]["turn"], 3);
+    ask("/piton redo");
+    // A name or an age means the files alone.
+    scene.ok(&["checkpoint", "here"]);
+    scene.world.remove("c.txt");
+    let named = ask("/piton rewind here");
+    assert!(!named.contains("/resume"), "{named}");
+}
+
+#[test]
 fn what_cannot_go_back_is_refused_with_a_way_out() {
     let scene = Scene::new(PITON);
     let claude = three_turns_of_three_files(&scene);

@@ -75,6 +75,24 @@ fn the_preview_says_what_runs_and_refuses_nothing() {
 }
 
 #[test]
+fn an_undo_that_leaves_a_turn_of_another_session_alone_says_so() {
+    let scene = Scene::new(PITON);
+    Agent::new(&scene.world, "s1").edits("write it", &["a.txt"], |world| {
+        world.write("a.txt", "1\n");
+    });
+    let other = Agent::new(&scene.world, "s2");
+    other.prompt("something else");
+    let said = scene.told(&["undo", "--yes"]);
+    assert!(said.contains("undid turn 1 of session") || said.contains("undid turn 1 “write it”"), "{said}");
+    assert!(said.contains("the agent is in the middle of t1"), "{said}");
+    other.end_turn();
+    assert!(!scene.told(&["redo", "--yes"]).contains("in the middle"));
+    other.prompt("once more");
+    let document = scene.json(&["undo", "--yes"]);
+    assert_eq!((&document["running"][0]["what"], &document["running"][0]["blocks"]), (&json!("turn"), &json!(false)));
+}
+
+#[test]
 fn at_a_terminal_between_tools_somebody_is_asked_and_while_one_runs_nobody_is() {
     let scene = Scene::new(PITON);
     let agent = in_a_second_turn(&scene);

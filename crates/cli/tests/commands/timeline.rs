@@ -155,8 +155,8 @@ fn checkpoints_by_hand_and_rewinds_stand_among_the_turns() {
         &scene,
         &["log", "-n", "4"],
         "
-↻ AGE redo of the rewind to t2
-↺ AGE rewind to t2  (taken back)
+↻ AGE redo of the rewind to before turn 2 “make the tests pass”
+↺ AGE rewind to before turn 2 “make the tests pass”  (taken back)
 * ID AGE release  it works  =
   t2 AGE make the tests pass …  +1 -1  claude-code yqws
     you  ~ notes.md
@@ -186,20 +186,20 @@ fn two_sessions_at_once_are_told_apart_and_a_script_must_say_which() {
         &["sessions"],
         "
 * ID  my-agent AGE \\x1b[2Jgröße\\u{202e}  1 turn  =  at work, heard AGE
-* ID  claude-code AGE add a login page  2 turns  +1  at work, heard AGE
+* ID  claude-code AGE add a login page  2 turns  +1  idle, heard AGE
 ",
     );
     let said = scene.fails(&["rewind", "t1", "--preview"]);
-    assert!(said.contains("several sessions that are at work") && said.contains(":t1`"), "{said}");
+    assert!(said.contains("several open sessions") && said.contains(":t1`"), "{said}");
     let said = scene.fails(&["changes"]);
-    assert!(said.contains("several sessions") && said.contains("--session "), "{said}");
+    assert!(said.contains("several open sessions") && said.contains("--session "), "{said}");
     // A whole id is that session, though another begins like it.
     assert_eq!(scene.json(&["changes", "--session", "run-1"])["session"]["agent_id"], "run-1");
     scene.ok(&["rewind", "run-10:t1", "--preview"]);
     let live = scene.json(&["status"]);
     assert_eq!(live["sessions"].as_array().unwrap().len(), 2);
     let status = steady(&scene.ok(&["status"]));
-    assert!(status.contains("at work  my-agent ID, t1, heard AGE\nat work  claude-code ID, t2, heard AGE"), "{status}");
+    assert!(status.contains("at work  my-agent ID, t1, heard AGE\nidle  claude-code ID, t2, heard AGE"), "{status}");
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn a_gap_is_shown_wherever_somebody_looks() {
     assert_eq!(status.status.code(), Some(1), "what is not captured is not protected");
     let status = steady(&String::from_utf8_lossy(&status.stdout));
     assert!(status.contains(&format!("gaps  1 gap in the last session; the last before t2.3: {reason}")), "{status}");
-    assert!(steady(&scene.ok(&["sessions"])).ends_with("at work, heard AGE, 1 gap\n"));
+    assert!(steady(&scene.ok(&["sessions"])).ends_with("idle, heard AGE, 1 gap\n"));
     assert!(steady(&scene.ok(&["show", "t2.3"])).contains(&format!("gap  before Bash make: {reason}")));
     let said = scene.fails(&["rewind", "t2.3", "--preview"]);
     assert!(said.contains(&format!("there is no checkpoint for `t2.3`: {reason}")), "{said}");
@@ -377,7 +377,7 @@ fn a_session_without_turns_and_a_workspace_without_sessions_have_a_log_too() {
     assert_eq!(scene.json(&["sessions"])["sessions"], json!([]));
     scene.world.open().begin_session("claude-code", "quiet").unwrap();
     check(&scene, &["log"], "\n* ID AGE first  +2\n");
-    assert!(steady(&scene.ok(&["status"])).contains("at work  claude-code ID, before its first turn, heard AGE"));
+    assert!(steady(&scene.ok(&["status"])).contains("idle  claude-code ID, before its first turn, heard AGE"));
 }
 
 #[test]

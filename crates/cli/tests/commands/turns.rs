@@ -115,10 +115,13 @@ fn without_a_target_it_is_since_the_last_turn_began_or_since_a_rewind_after_it()
     assert!(status.contains(since) && !status.contains("rewound"), "{status}");
     assert_eq!(scene.json(&["diff"])["since"]["turn"]["number"], 3);
     scene.ok(&["rewind", "t2", "--scope", "code", "--yes"]);
-    assert_eq!(both(&scene.run(&["diff"])), "nothing changed since the rewind to t2\n");
+    assert_eq!(both(&scene.run(&["diff"])), "nothing changed since the rewind to before turn 2 “rewrite a”\n");
     let status = scene.ok(&["status"]);
-    assert!(status.contains("since         the rewind to t2: no changes\n"), "{status}");
-    assert!(status.contains("rewound       rewind to t2, from turn 3 “and now the notes”, "), "{status}");
+    assert!(status.contains("since         the rewind to before turn 2 “rewrite a”: no changes\n"), "{status}");
+    assert!(
+        status.contains("rewound       rewind to before turn 2 “rewrite a”, from turn 3 “and now the notes”, "),
+        "{status}"
+    );
     assert!(status.contains("; `piton redo` goes back\n"), "{status}");
     // A rewind of some paths alone is no new beginning.
     scene.ok(&["redo", "--yes"]);

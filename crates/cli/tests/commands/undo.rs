@@ -190,7 +190,7 @@ Undo turn 1 “write it”, turn 2 “make it better”, turn 3 “build it”
   - delete   my notes.md
   ± merge    a.txt
 2 to delete, 1 to merge
-Not undone: side effects of these commands outside the workspace's files (processes, databases, pushes)
+Not undone: side effects of these commands outside the workspace's files
   t3.1  make all …
 ";
         assert_eq!(shown, expected);
@@ -528,8 +528,8 @@ mod back_and_forth {
         scene.ok(&["redo", "--yes"]);
         let listed = scene.ok(&["ops"]);
         let lines: Vec<&str> = listed.lines().collect();
-        assert!(lines[0].contains("redo of the rewind to t3") && lines[0].ends_with("done"), "{listed}");
-        assert!(lines[1].contains("rewind to t3") && lines[1].ends_with("taken back"), "{listed}");
+        assert!(lines[0].contains("redo of the rewind to before turn 3 “") && lines[0].ends_with("done"), "{listed}");
+        assert!(lines[1].contains("rewind to before turn 3 “") && lines[1].ends_with("taken back"), "{listed}");
         assert!(lines[2].contains("undo of turn 1 “write it”") && lines[2].ends_with("done"), "{listed}");
         assert!(lines[2].contains("~1 -1"), "{listed}");
         let operations = scene.json(&["ops"])["operations"].clone();
@@ -581,7 +581,10 @@ mod rewinding {
             assert!(done.status.success(), "{args:?}: {}", both(&done));
             both(&done)
         };
-        assert!(piton(&["rewind", "t1", "--preview"]).contains("stays there; with `--git` a rewind moves it back"));
+        for undoes in [&["rewind", "t1", "--preview"][..], &["undo", "--preview"]] {
+            let shown = piton(undoes);
+            assert!(shown.contains("stays there; with `--git` a rewind moves it back"), "{shown}");
+        }
         let shown = piton(&["rewind", "t1", "--git", "--preview"]);
         assert!(shown.contains("git: main from ") && shown.contains("1 path of the index"), "{shown}");
         piton(&["rewind", "t1", "--git", "--yes"]);

@@ -197,7 +197,7 @@ fn a_worktree_in_a_folder_that_becomes_a_file_has_its_gap_and_the_end_of_its_ses
     assert!(seen.contains("trees/w1 is gone"), "{seen}");
     scene.generic_event("s", "session-ended", json!({ "cwd": app }));
     let (_, status) = scene.run_in(&app, &["status", "--workspace", "trees/w1"]);
-    assert!(!status.contains("\nat work"), "{status}");
+    assert!(!status.contains("\nat work") && !status.contains("\nidle"), "{status}");
     std::fs::remove_file(app.join("trees")).unwrap();
     let (code, said) = scene.run_in(&app, &["undo", "--yes", "--workspace", "trees/w1"]);
     assert_back_without_git(code, &said);

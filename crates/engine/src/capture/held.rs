@@ -28,8 +28,8 @@ use crate::workspace::History;
 use crate::workspace::locked::Locked;
 
 pub(crate) use self::left_out::LeftOutNow;
-pub(crate) use self::past::Recent;
 use self::left_out::holds_something;
+pub(crate) use self::past::Recent;
 use self::rules::blob_of;
 pub(crate) use self::rules::{blob_at, is_users};
 

@@ -424,12 +424,15 @@ impl Tracking {
     }
 }
 
+/// A folder's rule files and their contents.
+type RuleFiles = BTreeSet<(WorkspacePath, ObjectId)>;
+
 /// The rule files of different moments, each once, with the exclude file of then.
 #[derive(Default)]
-struct Moments(HashSet<(BTreeSet<(WorkspacePath, ObjectId)>, Option<String>)>);
+struct Moments(HashSet<(RuleFiles, Option<String>)>);
 
 impl Moments {
-    fn add(&mut self, rules: BTreeSet<(WorkspacePath, ObjectId)>, excludes: Option<String>) {
+    fn add(&mut self, rules: RuleFiles, excludes: Option<String>) {
         self.0.insert((rules, excludes));
     }
 }

@@ -1,6 +1,6 @@
 //! The sessions of a workspace as a list, with a title for those that nobody named.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use piton_model::{Session, SessionId};
 use piton_store::{SessionRow, StoreError};
@@ -27,6 +27,12 @@ impl History {
         let rows = self.store.sessions()?;
         let titles = Titles::of(&rows, self.store.first_prompts()?);
         let current = self.here()?;
+        let mut running: HashSet<SessionId> = HashSet::new();
+        for row in rows.iter().filter(|row| self.is_live(row)) {
+            if self.store.last_turn(&row.session.id)?.is_some_and(|turn| turn.ending.is_none()) {
+                running.insert(row.session.id.clone());
+            }
+        }
         let view = |row: SessionRow| {
             let live = self.is_live(&row);
             let session = row.session;
@@ -40,6 +46,7 @@ impl History {
                 last_at: row.last_at,
                 ended_at: row.ended_at,
                 live,
+                running: running.contains(id),
                 turns: own.max(inherited),
                 checkpoints: checkpoints.get(id).copied().unwrap_or(0),
                 changes: counts(of_paths.filter_map(|(first, last)| net(*first, *last))),

@@ -53,7 +53,7 @@ pub enum TargetError {
         near: Vec<String>,
     },
     /// Several sessions are at work, and nobody can be asked which is meant.
-    #[error("`{target}` could be of several sessions that are at work: {}", live.join(", "))]
+    #[error("`{target}` could be of several open sessions: {}", live.join(", "))]
     SeveralSessions {
         /// What was typed.
         target: String,

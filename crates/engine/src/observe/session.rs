@@ -367,16 +367,16 @@ impl Engine {
         self.home.note_told(session, what)
     }
 
-    /// Notes the command that a session's user was shown the plan of and may say yes to.
+    /// Notes the command that a session's user may say yes to, and the fingerprint of the plan that was shown of it.
     ///
     /// # Errors
     /// Where it cannot be noted.
-    pub fn note_asked(&self, session: &SessionId, command: &str) -> Result<(), StoreError> {
-        self.home.note_asked(session, command)
+    pub fn note_asked(&self, session: &SessionId, command: &str, shown: &str) -> Result<(), StoreError> {
+        self.home.note_asked(session, command, shown)
     }
 
-    /// That command, which is forgotten with this.
-    pub fn take_asked(&self, session: &SessionId) -> Option<String> {
+    /// That command and that fingerprint, which are forgotten with this.
+    pub fn take_asked(&self, session: &SessionId) -> Option<(String, String)> {
         self.home.take_asked(session)
     }
 

@@ -25,7 +25,7 @@ use crate::operation::accept;
 use crate::operation::draft::FolderNow;
 use crate::operation::error::OperationError;
 use crate::operation::outside::OutsideChanges;
-use crate::view::{Along, ChangedFile, CommandView, Unknown, UnknownTurn};
+use crate::view::{AcceptedPart, Along, ChangedFile, CommandView, Unknown, UnknownTurn};
 use crate::workspace::History;
 
 pub use self::choice::{ChangedThere, Choice, ChosenError, Which, Whose};
@@ -301,7 +301,17 @@ impl History {
         }
         let is_meant = |turns: &[u32]| matches!(&what, Which::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
-        let commands = commands(&steps);
+        let mut commands = commands(&steps);
+        if what == Which::All {
+            // What the user accepted stays, with all that it did.
+            let accepted = self.accepted_turns()?;
+            let stays = |at: &StepRef| {
+                let turn = (at.session.clone(), at.turn);
+                accepted.get(&turn) == Some(&AcceptedPart::All)
+                    && chosen.iter().all(|one| step_of(&one.owner) != Some(at))
+            };
+            commands.retain(|command| !stays(&command.step));
+        }
         Ok(Chosen {
             changes: chosen,
             begins,

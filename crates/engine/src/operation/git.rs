@@ -9,6 +9,7 @@ use piton_model::ObjectId;
 use piton_model::git::{GitState, Head};
 use piton_store::{CheckpointRow, GitNote, StoreError, Writer};
 
+use crate::history::changes::OwnedChange;
 use crate::view::HeadMoved;
 use crate::workspace::History;
 use crate::workspace::locked::Locked;
@@ -84,6 +85,27 @@ impl History {
         let known = |head: &Head| head.commit.is_some() || head.branch.is_some();
         let moved = known(&then.head) && known(&now.head) && then.head.commit != now.head.commit;
         Ok(moved.then(|| HeadMoved { was: describe(&then.head), is: describe(&now.head) }))
+    }
+}
+
+impl History {
+    /// Whether the repository's HEAD moved during the turns that made some changes, and is not where it was before them.
+    pub(crate) fn head_moved_during(&self, changes: &[OwnedChange]) -> Result<Option<HeadMoved>, StoreError> {
+        let of_turns = || changes.iter().filter(|change| change.owner.turn().is_some());
+        let ends = [of_turns().min_by_key(|change| change.seq()), of_turns().max_by_key(|change| change.seq())];
+        let mut rows = Vec::new();
+        for (session, turn) in ends.into_iter().flatten().filter_map(|change| change.owner.turn()) {
+            rows.extend(self.store.checkpoints_of_turn(session, turn)?.into_iter().map(|(row, _)| row));
+        }
+        rows.sort_by_key(|row| row.seq);
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(None) };
+        // Most turns leave it where it is, and then what is kept of it is the same.
+        if first.checkpoint.git == last.checkpoint.git {
+            return Ok(None);
+        }
+        let (before, after) = (self.git_at(first)?, self.git_at(last)?);
+        let has_moved = before.zip(after).is_some_and(|(before, after)| before.head.commit != after.head.commit);
+        if has_moved { self.head_moved(first) } else { Ok(None) }
     }
 }
 

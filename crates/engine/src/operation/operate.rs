@@ -25,6 +25,7 @@ use crate::operation::draft::{
 use crate::operation::error::{OperationError, are_damaged};
 use crate::operation::holds::{is_within_any, step_paths};
 use crate::operation::request::{Asked, Request};
+use crate::operation::running::Settled;
 use crate::view::{OperationOutcome, PathView, SkippedView};
 use crate::workspace::locked::Locked;
 use crate::workspace::{History, Workspace};
@@ -77,12 +78,12 @@ impl Workspace {
         if locked.is_other_folder(ask) && !ask.goes_across() {
             return Err(locked.other_folder(ask));
         }
-        let interrupted = match &shown {
+        let Settled { interrupted, goes_on } = match &shown {
             // Known to write nothing: no agent is in its way.
             Some((request, draft, _))
                 if draft.is_empty() && draft.plan.undone.is_empty() && request.git_move().is_none() =>
             {
-                Vec::new()
+                Settled::default()
             }
             shown => locked.settle_running(ask, shown.as_ref().map(|(_, draft, _)| &draft.known))?,
         };
@@ -180,6 +181,7 @@ impl Workspace {
             also: Vec::new(),
             head_moved: locked.head_moved_of(&request)?,
             interrupted,
+            running: goes_on,
             unknown: request.remarks.unknown.clone(),
         };
         if taken.is_lean {

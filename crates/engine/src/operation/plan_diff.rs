@@ -54,4 +54,15 @@ impl History {
             unsure: Vec::new(),
         })
     }
+
+    /// The files that a plan moves, each as the path it leaves and the path it goes to. Both stay where one is taken out of the
+    /// plan.
+    pub fn plan_moves(&self, plan: &Plan) -> Result<Vec<(WorkspacePath, WorkspacePath)>, DiffError> {
+        let root = match self.standing().map_err(|e| self.folder_error(e))? {
+            Standing::Same(root) | Standing::Other(root) => Some(root),
+            Standing::Missing => None,
+        };
+        let moves = self.moves_of(&plan.changes, &plan.draft.moves, root.as_ref());
+        Ok(moves.into_iter().map(|one| (one.from, one.to)).collect())
+    }
 }

@@ -134,7 +134,10 @@ impl History {
         let looked = self.look(ask.root_mode(), &plan.forced)?;
         let seen = looked.seen(&self.store);
         still_holds(&seen.trees, seen.now, &plan.draft.plan)?;
-        let again = self.plan_from(ask, looked, plan.forced.clone())?;
+        let mut again = self.plan_from(ask, looked, plan.forced.clone())?;
+        if plan.draft.known.interrupted {
+            again.count_as_interrupted();
+        }
         let is_known = |path: &WorkspacePath| {
             plan.draft.plan.steps.iter().any(|step| path.is_within(&step.path) || step.path.is_within(path))
                 || plan.request.settle.except.paths.iter().any(|one| path.is_within(one))

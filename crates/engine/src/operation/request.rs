@@ -10,7 +10,7 @@ use crate::operation::outside::OutsideChanges;
 use crate::operation::redo::RedoAsked;
 use crate::operation::rewind::RewindAsked;
 use crate::operation::undo::UndoOptions;
-use crate::view::{Along, ChangedFile, CommandView, UnknownTurn};
+use crate::view::{Along, ChangedFile, CommandView, HeadMoved, UnknownTurn};
 use piton_model::content::Decision;
 use piton_model::git::GitMove;
 use piton_model::inverse::{Conflict, Inverse};
@@ -197,6 +197,8 @@ pub(crate) struct Remarks {
     pub elsewhere: Vec<PathBuf>,
     /// Turns of which more was to be taken back than is known.
     pub unknown: Vec<UnknownTurn>,
+    /// Where the repository's HEAD moved during an undo's turns: it stays where it is.
+    pub head_moved: Option<HeadMoved>,
 }
 
 impl Request {

@@ -66,6 +66,15 @@ pub(crate) struct Known {
     pub interrupted: bool,
 }
 
+/// What agents were at when an operation began.
+#[derive(Default)]
+pub(crate) struct Settled {
+    /// Turns that count as interrupted since.
+    pub interrupted: Vec<RunningView>,
+    /// What goes on beside it.
+    pub goes_on: Vec<RunningView>,
+}
+
 impl Running {
     pub(crate) fn known(&self) -> Known {
         Known { sessions: self.own.iter().chain(&self.others).map(AtWork::heard).collect(), interrupted: false }
@@ -173,19 +182,16 @@ impl Workspace {
 
 impl Locked<'_> {
     /// Refuses an operation under an agent that is at work, and records the end of turns that were interrupted, which it
-    /// returns. `known` is what a plan that was shown found; without one, whatever is there now is what the user speaks of.
-    pub(crate) fn settle_running(
-        &self,
-        ask: &Asked,
-        known: Option<&Known>,
-    ) -> Result<Vec<RunningView>, OperationError> {
+    /// returns, with what goes on and is not in the way. `known` is what a plan that was shown found; without one, whatever is
+    /// there now is what the user speaks of.
+    pub(crate) fn settle_running(&self, ask: &Asked, known: Option<&Known>) -> Result<Settled, OperationError> {
         if !ask.writes_files() {
-            return Ok(Vec::new());
+            return Ok(Settled::default());
         }
         let says = known.map_or(ask.says_interrupted(), |known| known.interrupted);
         let is_meant = |one: &AtWork| known.is_none_or(|known| known.sessions.contains(&one.heard()));
         let (mut over, mut at_work) = (Vec::new(), Vec::new());
-        let Running { own, others, .. } = self.running(ask)?;
+        let Running { own, others, along, background, .. } = self.running(ask)?;
         let all = own.into_iter().map(|one| (one, true)).chain(others.into_iter().map(|one| (one, false)));
         for (mut one, is_own) in all {
             if one.interrupted.is_none() && says && is_meant(&one) {
@@ -196,11 +202,13 @@ impl Locked<'_> {
         if !at_work.is_empty() {
             return Err(OperationError::Running(at_work));
         }
-        let views = over.iter().map(|(one, is_own)| one.view(*is_own, false)).collect();
+        let interrupted = over.iter().map(|(one, is_own)| one.view(*is_own, false)).collect();
+        let goes_on = along.iter().filter(|one| one.interrupted.is_none()).map(|one| one.view(false, false));
+        let goes_on = goes_on.chain(background.iter().map(|row| of_step(row, Activity::Background, false))).collect();
         let (near, here): (Vec<_>, Vec<_>) = over.into_iter().map(|(one, _)| one).partition(|one| one.is_near);
         self.note_interrupted(&here.iter().collect::<Vec<_>>())?;
         self.note_interrupted_near(near);
-        Ok(views)
+        Ok(Settled { interrupted, goes_on })
     }
 
     /// Records that turns ended in the middle, and their tools with them.

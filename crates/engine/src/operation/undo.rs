@@ -52,6 +52,7 @@ impl History {
         let (inverse, lost) = self.inverse_of(&changes, begins, seen)?;
         refuse_lost(&lost, &options.settle)?;
         stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
+        let head_moved = self.head_moved_during(&changes)?;
         let fresh = changes.iter().filter(|change| change.found_at.is_none()).map(|change| change.path.clone());
         let kind = OperationKind::Undo { changes: by_checkpoint(&changes) };
         Ok(Request {
@@ -62,7 +63,17 @@ impl History {
             touches_outside: options.outside,
             settle: options.settle.clone(),
             left_out,
-            remarks: Remarks { along, unsure, unsure_back, stuck, commands, elsewhere, unknown, ..Remarks::default() },
+            remarks: Remarks {
+                along,
+                unsure,
+                unsure_back,
+                stuck,
+                commands,
+                elsewhere,
+                unknown,
+                head_moved,
+                ..Remarks::default()
+            },
             ..Request::new(kind, Aim::Without { changes: inverse, target: None })
         })
     }

@@ -359,6 +359,9 @@ pub struct OperationOutcome {
     /// Agents' turns that have counted as interrupted since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupted: Vec<RunningView>,
+    /// What agents go on with beside it: turns that it did not touch, and commands in the background.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<RunningView>,
 }
 
 /// An operation.

@@ -28,8 +28,11 @@ pub struct SessionView {
     pub last_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// Whether it is at work, as far as is known.
+    /// Whether it is open, as far as is known: its end was not reported, and it was heard of within a day.
     pub live: bool,
+    /// Whether its agent is at work: it is in the middle of a turn.
+    #[serde(default)]
+    pub running: bool,
     /// The number of its last turn.
     pub turns: u32,
     /// How many checkpoints it has here.

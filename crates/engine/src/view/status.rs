@@ -56,7 +56,7 @@ pub struct Status {
     pub unprotected: Vec<PathBuf>,
     /// Interrupted operations that wait for their folder.
     pub pending: Vec<OperationView>,
-    /// The sessions that are at work, the one that reported last first.
+    /// The open sessions, the one that reported last first.
     pub sessions: Vec<SessionView>,
     /// The gaps of the session that reported last.
     pub gaps: Vec<GapView>,

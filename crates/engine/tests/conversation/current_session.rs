@@ -173,6 +173,31 @@ fn a_branch_that_nobody_went_on_with_is_not_where_the_user_is() {
 }
 
 #[test]
+fn a_checkpoint_by_hand_is_of_the_line_that_the_user_is_on() {
+    let world = World::new();
+    let claude = three_turns(&world);
+    let at = || {
+        let place = world.open().capture(&CaptureOptions::default()).unwrap().checkpoint.checkpoint.place.unwrap();
+        (place.session, place.turn)
+    };
+    assert_eq!(at(), (claude.session(), 3));
+    // Nobody has gone on in the branch yet.
+    let outcome = world.open().rewind_now("t3", &both()).unwrap();
+    let branch = branch_of(&world, &outcome);
+    assert_eq!(at(), (branch.session(), 2));
+    writes(&branch, "third, otherwise", "b.txt");
+    assert_eq!(at(), (branch.session(), 3));
+    // Its agent was ended, and of the one that the user left before nobody heard how it ended.
+    branch.tell(Event::SessionEnded { reason: None });
+    assert_eq!(at(), (branch.session(), 3));
+    redo(&world);
+    assert_eq!(at(), (claude.session(), 3));
+    // A rewind of the files alone leaves the user where they are.
+    world.open().rewind_now("t2", &RewindOptions { scope: Some(Scope::Code), ..RewindOptions::default() }).unwrap();
+    assert_eq!(at(), (claude.session(), 3));
+}
+
+#[test]
 fn a_redo_leaves_the_whole_line_that_was_left_with_all_that_began_in_it() {
     // A fork of the branch.
     let world = World::new();

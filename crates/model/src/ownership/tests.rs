@@ -572,6 +572,7 @@ fn each_row_of_the_table_decides_what_no_row_before_it_does() {
     let attended = |command: &str| Window { attended: true, ..run(command) };
     let (sed, make, test) = (run("sed -i s/a/b/ *.txt"), run("make"), run("npm test"));
     let own = After(one.clone());
+    let mut rows = std::collections::BTreeSet::new();
     for (row, story, expected, found, windows, moment) in [
         (1, "it names the path", "named 1.1.1", at(5), vec![edit(one.clone(), 4, "a.txt")], own.clone()),
         (1, "and was edited by hand", "named 1.1.1", saved, vec![edit(one.clone(), 4, "a.txt")], own.clone()),
@@ -803,6 +804,10 @@ fn each_row_of_the_table_decides_what_no_row_before_it_does() {
             After(two.clone()),
         ),
         (9, "a tool of which nothing is known", "window 1.1.1", at(5), vec![shell(one.clone(), 4)], own.clone()),
+        (9, "a build of ten seconds", "window 1.1.1", at(5), vec![closed(make.clone(), 14)], own.clone()),
+        (9, "by time alone", "time 1.1.1", at(5), vec![closed(make.clone(), 15)], own.clone()),
+        (9, "by time alone, and it went", "time 1.1.1", gone, vec![closed(make.clone(), 15)], own.clone()),
+        (9, "a long command that names it", "window 1.1.1", at(5), vec![closed(sed.clone(), 99)], own.clone()),
         (10, "a file that was there", "unsure 1.1.1 you", at(5), vec![attended("aider")], own.clone()),
         (10, "a new file", "window 1.1.1", created, vec![attended("aider")], own.clone()),
         (10, "a writer all the same", "window 1.1.1", at(5), vec![attended("sed -i s/a/b/ a.txt")], own.clone()),
@@ -844,7 +849,9 @@ fn each_row_of_the_table_decides_what_no_row_before_it_does() {
         (14, "a window that has closed, of a writer", "window 1.1.1", gone, vec![closed(run("rm a.txt"), 6)], within),
     ] {
         assert_eq!(told(&owner(found, &windows, &moment)), expected, "row {row}: {story}");
+        rows.insert(row);
     }
+    assert!(rows.into_iter().eq(1..=14));
 }
 
 #[test]

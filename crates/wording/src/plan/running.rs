@@ -11,7 +11,12 @@ use crate::text::{Style, Text, note, warning};
 /// What agents are at, and what that means for a plan.
 pub fn say(out: &mut Lines, plan: &PlanView, names: &Names) {
     say_interrupted(out, &plan.running, names);
-    for one in plan.running.iter().filter(|one| one.interrupted.is_none()) {
+    say_at_work(out, &plan.running, names);
+}
+
+/// What goes on, and what that means for an operation.
+pub fn say_at_work(out: &mut Lines, running: &[RunningView], names: &Names) {
+    for one in running.iter().filter(|one| one.interrupted.is_none()) {
         let said = sentence(one, names);
         out.say(match one {
             RunningView { blocks: true, what: Activity::Tool, .. } => {

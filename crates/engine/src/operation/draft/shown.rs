@@ -81,7 +81,7 @@ impl History {
     pub(crate) fn head_moved_of(&self, request: &Request) -> Result<Option<HeadMoved>, StoreError> {
         match request.aim.target() {
             Some(target) if request.git.is_none() => self.head_moved(target),
-            _ => Ok(None),
+            _ => Ok(request.remarks.head_moved.clone()),
         }
     }
 
