@@ -114,7 +114,7 @@ mod tests {
     fn an_agent_in_a_new_folder_hears_where_it_is_and_where_it_was() {
         let told = Told { moved_from: Some("/old".into()), ..Told::default() };
         let text = moved(&[(None, &told)], Path::new("/new")).unwrap();
-        assert!(text.contains("you work in /new now") && text.contains("beneath /old"), "{text}");
+        assert!(text.contains("you work in /new now") && text.contains("under /old"), "{text}");
     }
 
     #[test]
