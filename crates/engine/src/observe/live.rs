@@ -67,7 +67,7 @@ impl Tool {
 
 impl Workspace {
     /// Begins a session, or goes on with one of the same id, and captures. It captures this workspace alone: worktrees inside
-    /// of it are workspaces of their own, which [`Engine::observe`] finds and a session like this does not.
+    /// of it are workspaces of their own, which [`Engine::observe`](crate::Engine::observe) finds and a session like this does not.
     ///
     /// # Errors
     /// Where it cannot be recorded.
