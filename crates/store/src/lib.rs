@@ -6,6 +6,7 @@
 
 mod archive;
 mod aside;
+mod beside;
 mod bond;
 mod changes;
 mod database;
@@ -172,7 +173,7 @@ impl Store {
 
     fn with_view(folder: &Path, generation: u64) -> Result<Self, StoreError> {
         let view = Mutex::new(OpenView::open(folder, generation)?);
-        let reader = Reader { folder: folder.to_owned(), view, packs: Mutex::default() };
+        let reader = Reader { folder: folder.to_owned(), view, packs: Mutex::default(), beside: Mutex::default() };
         Ok(Self { reader: Arc::new(reader) })
     }
 

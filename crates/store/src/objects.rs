@@ -164,13 +164,13 @@ impl Reader {
     /// Writes a blob's bytes; the inner error is the writer's. Nothing wrong is ever written whole: a damaged blob
     /// ends in an error.
     pub fn write_blob(&self, id: &ObjectId, to: &mut dyn Write) -> Result<io::Result<()>, StoreError> {
-        let sound = self.object(id)?;
+        let sound = self.here_or_beside(id)?;
         match sound.kind {
             Kind::Blob => Ok(to.write_all(&sound.raw)),
             Kind::Chunks => {
                 let mut whole = blake3::Hasher::new();
                 for chunk in chunks(&sound.raw).ok_or(StoreError::Damaged(*id))? {
-                    let piece = self.object(&chunk)?;
+                    let piece = self.here_or_beside(&chunk)?;
                     if piece.kind != Kind::Blob {
                         return Err(StoreError::Damaged(*id));
                     }
@@ -215,7 +215,7 @@ impl TreeSource for Reader {
     type Error = StoreError;
 
     fn tree(&self, id: &ObjectId) -> Result<Arc<Tree>, StoreError> {
-        let sound = self.object(id)?;
+        let sound = self.here_or_beside(id)?;
         if sound.kind != Kind::Tree {
             return Err(StoreError::Damaged(*id));
         }

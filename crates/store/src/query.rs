@@ -12,6 +12,7 @@ use piton_model::{
 };
 use rusqlite::{OptionalExtension, Params, Row, params};
 
+use crate::archive::IMPORTED_LINES;
 use crate::database::from_sql;
 use crate::error::StoreError;
 use crate::pack;
@@ -28,6 +29,13 @@ pub struct CheckpointRow {
     pub names: Vec<String>,
     /// What is noted on it.
     pub annotation: Option<String>,
+}
+
+impl CheckpointRow {
+    /// Its place among the changes that this folder's checkpoints found: one that came from elsewhere lies before all of them.
+    pub fn moment(&self) -> u64 {
+        if self.checkpoint.line < IMPORTED_LINES { self.seq } else { 0 }
+    }
 }
 
 /// What a checkpoint captured: its tree, and git's state.

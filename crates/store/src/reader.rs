@@ -22,6 +22,8 @@ pub struct Reader {
     /// Another one takes its place where this process makes the view anew.
     pub(crate) view: Mutex<OpenView>,
     pub(crate) packs: Mutex<HashMap<u32, Arc<File>>>,
+    /// Other stores whose contents are read where this one lacks them.
+    pub(crate) beside: Mutex<Vec<Arc<Reader>>>,
 }
 
 /// The view that a store has open.

@@ -31,7 +31,7 @@ const GATHER: usize = 4 << 20;
 
 /// What is being written. Dropped without [`Writer::commit`], nothing of it counts.
 pub struct Writer<'s> {
-    store: &'s Store,
+    pub(crate) store: &'s Store,
     lock: &'s Lock,
     pack: u32,
     file: Arc<File>,

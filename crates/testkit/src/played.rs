@@ -19,6 +19,8 @@ pub struct Claude<'w> {
     pub world: &'w World,
     /// The agent's own id for its session.
     pub id: String,
+    /// The folder that it works in.
+    pub place: PathBuf,
     prompts: Cell<u32>,
     lines: Cell<u32>,
     last: RefCell<Option<String>>,
@@ -32,8 +34,13 @@ impl<'w> Claude<'w> {
 
     /// A session that may already have a transcript, as with `claude --resume`.
     pub fn resumed(world: &'w World, id: &str) -> Self {
-        let claude =
-            Self { world, id: id.to_owned(), prompts: Cell::new(0), lines: Cell::new(0), last: RefCell::new(None) };
+        Self::resumed_in(world, id, world.ws())
+    }
+
+    /// The same in another folder, as that of a fork.
+    pub fn resumed_in(world: &'w World, id: &str, place: PathBuf) -> Self {
+        let (prompts, lines, last) = (Cell::new(0), Cell::new(0), RefCell::new(None));
+        let claude = Self { world, id: id.to_owned(), place, prompts, lines, last };
         let uuid = claude.lines().iter().rev().find_map(|line| line["uuid"].as_str().map(str::to_owned));
         claude.last.replace(uuid);
         claude
@@ -41,7 +48,7 @@ impl<'w> Claude<'w> {
 
     /// The folder of its transcripts.
     pub fn folder(&self) -> PathBuf {
-        let name = places::project_folder(&self.world.ws().to_string_lossy()).expect("a short path");
+        let name = places::project_folder(&self.place.to_string_lossy()).expect("a short path");
         self.world.base().join(".claude/projects").join(name)
     }
 
@@ -73,7 +80,7 @@ impl<'w> Claude<'w> {
         let uuid = format!("{}-{number}", self.id);
         let mut line = json!({
             "parentUuid": self.last.borrow().clone(), "isSidechain": false, "type": kind, "uuid": uuid,
-            "sessionId": self.id, "cwd": self.world.ws(), "version": "2.1.325",
+            "sessionId": self.id, "cwd": self.place, "version": "2.1.325",
             "timestamp": format!("2026-11-15T12:{:02}:{:02}.000Z", number / 60 % 60, number % 60),
         });
         let all = line.as_object_mut().expect("an object");
@@ -89,7 +96,7 @@ impl<'w> Claude<'w> {
         let report = Report {
             agent: "claude-code".into(),
             session: self.id.clone(),
-            cwd: Some(self.world.ws()),
+            cwd: Some(self.place.clone()),
             transcript: Some(self.path()),
             prompt_id: (self.prompts.get() > 0).then(|| self.prompt_id()),
             subagent: None,
@@ -114,14 +121,14 @@ impl<'w> Claude<'w> {
     /// Starts a tool call.
     pub fn calls(&self, tool: &str, paths: &[&str]) -> ToolCall {
         let id = format!("{}-c{}", self.id, self.lines.get());
-        let input = json!({"file_path": paths.first().map(|path| self.world.path(path))});
+        let input = json!({"file_path": paths.first().map(|path| self.place.join(path))});
         let content = json!([{"type": "tool_use", "id": id, "name": tool, "input": input}]);
         self.write("assistant", json!({"message": {"role": "assistant", "content": content}}));
         let call = ToolCall {
             id: Some(id),
             tool: tool.into(),
             summary: format!("{tool} {}", paths.join(" ")).trim().to_owned(),
-            paths: paths.iter().map(|path| self.world.path(path)).collect(),
+            paths: paths.iter().map(|path| self.place.join(path)).collect(),
             ..ToolCall::default()
         };
         self.tell(Event::BeforeTool(call.clone()));

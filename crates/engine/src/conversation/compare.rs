@@ -1,13 +1,15 @@
 //! Comparing two conversations: where they parted, what was done in each since, and how their files differ in the end.
+//!
+//! A fork with a folder of its own works in another workspace than its parent: what each did is read in the store that knows
+//! it.
 
-use piton_model::{Cause, CheckpointId, SessionId};
-use piton_store::StoreError;
+use piton_model::{Cause, SessionId};
+use piton_store::{CheckpointRow, StoreError};
 
 use crate::conversation::branches::BranchError;
-use crate::history::diff::DiffOptions;
 use crate::history::lineage::Lineage;
-use crate::history::turns::TurnKey;
-use crate::view::{Comparison, Parted};
+use crate::history::target::TargetError;
+use crate::view::{Comparison, Parted, SessionView, TurnView};
 use crate::workspace::History;
 
 /// How to compare.
@@ -17,60 +19,94 @@ pub struct CompareOptions {
     pub context: u32,
 }
 
+/// One of the two, and the store that knows what it did.
+struct Compared {
+    lineage: Lineage,
+    end: Option<CheckpointRow>,
+    /// Where that is another one than this.
+    elsewhere: Option<History>,
+}
+
 impl History {
     /// Compares two sessions.
     ///
     /// # Errors
     /// Where one is none, both are the same, or the store refuses.
     pub fn compare(&self, a: &str, b: &str, options: CompareOptions) -> Result<Comparison, BranchError> {
-        let (a, b) = (self.session_meant(Some(a), a)?.session.id, self.session_meant(Some(b), b)?.session.id);
+        let (a, b) = (self.session_or_ancestor(a)?, self.session_or_ancestor(b)?);
         if a == b {
             return Err(BranchError::SameSession(a));
         }
-        let (of_a, of_b) = (self.lineage(&a)?, self.lineage(&b)?);
-        let parted = of_a.parted_from(&of_b).map(|(session, turn)| Parted { session: session.clone(), turn });
+        let (a, b) = (self.compared(&a)?, self.compared(&b)?);
+        let parted = a.lineage.parted_from(&b.lineage);
+        let parted = parted.map(|(session, turn)| Parted { session: session.clone(), turn });
         let first = parted.as_ref().map_or(1, |parted| parted.turn);
-        let (end_a, end_b) = (self.end_of(&a)?, self.end_of(&b)?);
-        let diff = match (&end_a, &end_b) {
-            (Some(from), Some(to)) => {
-                let options = DiffOptions {
-                    from: Some(from.into()),
-                    to: Some(to.into()),
-                    context: options.context,
-                    ..DiffOptions::default()
-                };
-                Some(self.diff(&options)?)
-            }
+        let diff = match (&a.end, &b.end) {
+            (Some(from), Some(to)) => Some(self.diff_of_rows(from.clone(), to.clone(), options.context)?),
             _ => None,
         };
         Ok(Comparison {
-            turns_a: self.turn_views(self.turns_from(&of_a, first)?)?,
-            turns_b: self.turn_views(self.turns_from(&of_b, first)?)?,
-            a: self.session_view(&a)?,
-            b: self.session_view(&b)?,
+            turns_a: self.turns_of(&a, first)?,
+            turns_b: self.turns_of(&b, first)?,
+            a: self.session_compared(&a)?,
+            b: self.session_compared(&b)?,
             parted,
-            end_a,
-            end_b,
+            end_a: a.end.map(|row| row.checkpoint.id),
+            end_b: b.end.map(|row| row.checkpoint.id),
             diff,
         })
     }
 
-    /// The turns of a conversation from a number on.
-    fn turns_from(&self, lineage: &Lineage, first: u32) -> Result<Vec<TurnKey>, StoreError> {
-        let mut turns = Vec::new();
-        for session in lineage.sessions() {
-            let rows = self.store.turns(session)?.into_iter().map(|row| row.turn.number);
-            let is_here = |number: &u32| *number >= first && lineage.holds(session, *number);
-            turns.extend(rows.filter(is_here).map(|number| (session.clone(), number)));
+    /// The session that is meant, here or where one that is here began.
+    fn session_or_ancestor(&self, wanted: &str) -> Result<SessionId, BranchError> {
+        match self.session_meant(Some(wanted), wanted) {
+            Err(error @ TargetError::UnknownSession { .. }) => Ok(self.ancestor_elsewhere(wanted)?.ok_or(error)?),
+            found => Ok(found?.session.id),
         }
-        turns.sort_by_key(|(_, number)| *number);
+    }
+
+    /// A session with its end: the last checkpoint of its own in whichever store knows of one.
+    fn compared(&self, session: &SessionId) -> Result<Compared, StoreError> {
+        let lineage = self.lineage(session)?;
+        let end = self.end_of(session)?;
+        if end.is_some() {
+            return Ok(Compared { lineage, end, elsewhere: None });
+        }
+        let is_here = self.store.session(session)?.is_some();
+        for there in self.histories_of(session).0 {
+            let end = there.end_of(session)?;
+            if end.is_some() || !is_here {
+                self.store.read_beside(there.store.clone());
+                // Whichever knows more of its ancestors.
+                let of_there = there.lineage(session)?;
+                let lineage = if of_there.sessions().count() > lineage.sessions().count() { of_there } else { lineage };
+                return Ok(Compared { lineage, end, elsewhere: Some(there) });
+            }
+        }
+        Ok(Compared { lineage, end, elsewhere: None })
+    }
+
+    fn session_compared(&self, one: &Compared) -> Result<SessionView, BranchError> {
+        one.elsewhere.as_ref().unwrap_or(self).session_view(one.lineage.session())
+    }
+
+    /// The turns of a conversation from a number on, each from the store that has it.
+    fn turns_of(&self, one: &Compared, first: u32) -> Result<Vec<TurnView>, StoreError> {
+        let mut turns = Vec::new();
+        for session in one.lineage.sessions() {
+            let there = one.elsewhere.as_ref().filter(|_| session == one.lineage.session()).unwrap_or(self);
+            let numbers = there.store.turns(session)?.into_iter().map(|row| row.turn.number);
+            let numbers = numbers.filter(|number| *number >= first && one.lineage.holds(session, *number));
+            turns.extend(there.turn_views(numbers.map(|number| (session.clone(), number)).collect::<Vec<_>>())?);
+        }
+        turns.sort_by_key(|turn| turn.number);
         Ok(turns)
     }
 
     /// The last checkpoint of a session. What an operation found or made is of the moment between two sessions.
-    fn end_of(&self, session: &SessionId) -> Result<Option<CheckpointId>, StoreError> {
+    fn end_of(&self, session: &SessionId) -> Result<Option<CheckpointRow>, StoreError> {
         let rows = self.store.checkpoints_of(session)?;
         let is_own = |cause| !matches!(cause, Cause::BeforeOperation | Cause::Operation);
-        Ok(rows.into_iter().rev().find(|row| is_own(row.checkpoint.cause)).map(|row| row.checkpoint.id))
+        Ok(rows.into_iter().rev().find(|row| is_own(row.checkpoint.cause)))
     }
 }

@@ -131,7 +131,7 @@ impl History {
             if let piton_model::OperationKind::Rewind { target, .. } = &operation.kind
                 && let Some(target) = self.store.checkpoint(target)?
             {
-                places.insert(target.checkpoint.id.clone(), target.seq);
+                places.insert(target.checkpoint.id.clone(), target.moment());
             }
             done.push(DoneOperation { id: row.id, seq: row.seq, kind: operation.kind });
         }

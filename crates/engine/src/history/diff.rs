@@ -51,6 +51,12 @@ struct SideOf {
     root: RootState,
 }
 
+impl From<CheckpointRow> for SideOf {
+    fn from(row: CheckpointRow) -> Self {
+        Self { root: row.checkpoint.root, row: Some(row) }
+    }
+}
+
 /// Paths that cannot be compared, and why they were not captured.
 type NotCompared = Vec<(WorkspacePath, SkipReason)>;
 
@@ -83,10 +89,25 @@ impl History {
                     Some(begun) => begun.row,
                     None => self.store.head(self.record.line)?.ok_or(TargetError::Empty)?,
                 };
-                SideOf { root: row.checkpoint.root, row: Some(row) }
+                SideOf::from(row)
             }
         };
         let to = self.side(options.to.as_ref().unwrap_or(&Target::NOW), &mut now)?;
+        let mut diff = self.diff_of(from, to, now, options)?;
+        if let Some(since) = &mut since {
+            since.changes = diff.changes;
+        }
+        diff.since = since;
+        Ok(diff)
+    }
+
+    /// Compares two checkpoints that are at hand.
+    pub(crate) fn diff_of_rows(&self, from: CheckpointRow, to: CheckpointRow, context: u32) -> Result<Diff, DiffError> {
+        self.diff_of(from.into(), to.into(), None, &DiffOptions { context, ..DiffOptions::default() })
+    }
+
+    /// Compares two sides; what is only in the workspace is in `now`.
+    fn diff_of(&self, from: SideOf, to: SideOf, now: Option<Now>, options: &DiffOptions) -> Result<Diff, DiffError> {
         let (fresh, contents) = now.map(|n| (n.fresh, n.contents)).unwrap_or_default();
         let trees = Trees { fresh: &fresh, store: &self.store };
         let roots = [from.root, to.root];
@@ -126,15 +147,12 @@ impl History {
         };
         let unreadable = readable.differing_folders();
         let counts = Counts::of(&changes);
-        if let Some(since) = &mut since {
-            since.changes = counts;
-        }
         Ok(Diff {
             from: from.row.as_ref().map(Into::into),
             to: to.row.as_ref().map(Into::into),
             changes: counts,
             files,
-            since,
+            since: None,
             turn: None,
             unsure: Vec::new(),
             not_compared: not_compared.iter().map(Into::into).collect(),
@@ -164,8 +182,7 @@ impl History {
             *now = Some(found);
             return Ok(SideOf { row: None, root });
         }
-        let row = self.checkpoint_at(target)?;
-        Ok(SideOf { root: row.checkpoint.root, row: Some(row) })
+        Ok(self.checkpoint_at(target)?.into())
     }
 }
 

@@ -67,13 +67,14 @@ pub enum TargetError {
         /// The last there is.
         last: u32,
     },
-    /// The turn is one that a branch shares with a session whose checkpoints are in another workspace's store.
-    #[error("turn {turn} is of session {}, which this one is a branch of; its checkpoints are {}", parent.short(), stands_in(place.as_deref()))]
+    /// The turn is one that a branch shares with a session of another workspace, whose store does not tell it.
+    #[error("turn {turn} is of session {}, which this one is a branch of, and {}", parent.short(), is_not_told(place.as_deref(), why))]
     InParent {
         turn: u32,
         parent: SessionId,
-        /// The workspace whose store has it; none where no store does.
+        /// The workspace whose store should have it; none where no store does.
         place: Option<PathBuf>,
+        why: String,
     },
     /// The turn has no such step.
     #[error("turn {turn} has no step {step}; it has {last}")]
@@ -135,10 +136,10 @@ impl IntoTarget for &String {
     }
 }
 
-fn stands_in(place: Option<&Path>) -> String {
+fn is_not_told(place: Option<&Path>, why: &str) -> String {
     match place {
-        Some(place) => format!("in the store of {}", place.display()),
-        None => "in no store any more".to_owned(),
+        Some(place) => format!("the store of {} does not have it any more: {why}", place.display()),
+        None => "no store has its checkpoints any more".to_owned(),
     }
 }
 
@@ -150,6 +151,9 @@ impl History {
 
     /// The same for what is a target already.
     pub(crate) fn checkpoint_at(&self, wanted: &Target) -> Result<CheckpointRow, TargetError> {
+        if let Some(row) = self.checkpoint_in_parent(wanted)? {
+            return Ok(row);
+        }
         let row = self.resolve_row(wanted).map_err(|error| match error {
             TargetError::Unknown { target, .. } => TargetError::Unknown { near: self.near_targets(wanted), target },
             error => error,
@@ -228,9 +232,6 @@ impl History {
     fn resolve_turn(&self, target: &Target, turn: u32, place: TurnPlace) -> Result<CheckpointRow, TargetError> {
         let lineage = self.lineage(&self.session_of_target(target)?.session.id)?;
         if self.turn_in(&lineage, turn)?.is_none() {
-            if let Some(error) = self.in_parent(lineage.session(), turn)? {
-                return Err(error);
-            }
             let last = self.last_turn_in(&lineage)?;
             return Err(TargetError::NoTurn { turn, session: lineage.session().clone(), last });
         }
@@ -253,18 +254,6 @@ impl History {
             let reason = gap.map_or_else(|| "nothing was captured there".to_owned(), |(_, gap)| gap.reason);
             TargetError::Gap { target: target.to_string(), reason }
         })
-    }
-
-    /// Where a turn is that a branch shares with a session of which this store knows nothing, as in the folder of a fork.
-    fn in_parent(&self, session: &SessionId, turn: u32) -> Result<Option<TargetError>, StoreError> {
-        let origin = self.store.session(session)?.and_then(|row| row.session.origin);
-        let Some(origin) = origin.filter(|origin| turn > 0 && turn < origin.turn) else { return Ok(None) };
-        if self.store.session(&origin.parent)?.is_some() {
-            return Ok(None);
-        }
-        let known = self.home.workspaces_of(&origin.parent).into_iter();
-        let place = known.map(|(_, path)| path).find(|path| *path != self.path);
-        Ok(Some(TargetError::InParent { turn, parent: origin.parent, place }))
     }
 
     /// The checkpoint of the moment before a turn was acted on.

@@ -442,7 +442,7 @@ impl History {
 
     /// The place of a target in the order; of now, after everything.
     fn seq_of(&self, target: &Target) -> Result<u64, TargetError> {
-        if *target == Target::NOW { Ok(u64::MAX) } else { Ok(self.checkpoint_at(target)?.seq) }
+        if *target == Target::NOW { Ok(u64::MAX) } else { Ok(self.checkpoint_at(target)?.moment()) }
     }
 
     /// The last turn of a conversation, after a given one, whose changes of files outside the workspace still stand there.

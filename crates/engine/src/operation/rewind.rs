@@ -133,7 +133,8 @@ impl History {
             let point = self.point_of(target, found.as_ref().ok())?;
             return Ok(Asked::Branch(Box::new(BranchAsked { point, terms: BranchTerms::rewind() })));
         }
-        let found = found?;
+        let mut found = found?;
+        found.seq = found.moment();
         let point = match options.scope {
             Some(Scope::Both) => Some(Ok(self.point_of(target, Some(&found))?)),
             // With only some paths, or of another folder, the rest of the moment does not come back.
@@ -286,7 +287,7 @@ impl History {
         let mut operations = Vec::new();
         for (seq, operation) in rows.iter().rev().filter_map(|row| Some((row.seq, self.store.operation(row).ok()?))) {
             let to = match &operation.kind {
-                OperationKind::Rewind { target, .. } => self.store.checkpoint(target)?.map(|row| row.seq),
+                OperationKind::Rewind { target, .. } => self.store.checkpoint(target)?.map(|row| row.moment()),
                 _ => None,
             };
             operations.push((seq, operation, to));

@@ -4,9 +4,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use piton_agents::claude_code::places::project_folder;
+use piton_engine::model::Scope;
 use piton_engine::model::conversation::Began;
-use piton_engine::view::ForkOutcome;
-use piton_engine::{ForkError, ForkOptions, LayoutError, OpenError, TargetError, WorktreeError};
+use piton_engine::view::{ForkOutcome, TurnView};
+use piton_engine::{
+    Carry, CompareOptions, DiffOptions, ForkError, ForkOptions, LayoutError, OpenError, RewindOptions, TargetError,
+    TurnOptions, Workspace, WorktreeError,
+};
 use piton_host::fail;
 use piton_testkit::{Claude, World, git, snapshot, three_turns};
 
@@ -17,6 +21,18 @@ fn into(folder: &Path) -> ForkOptions {
 /// Where the agent keeps the transcripts of a folder.
 fn project(world: &World, folder: &Path) -> PathBuf {
     world.base().join(".claude/projects").join(project_folder(folder.to_str().unwrap()).unwrap())
+}
+
+fn assert_sound_in(workspace: &Workspace) {
+    let found = workspace.verify(false).unwrap();
+    assert!(found.sound, "{:#?}", found.damage);
+}
+
+/// How many checkpoints and bytes a store has.
+fn held_by(workspace: &Workspace) -> (usize, u64) {
+    let log = workspace.log(Default::default()).unwrap();
+    let packs = std::fs::read_dir(workspace.store_folder().join("packs")).unwrap();
+    (log.checkpoints.len(), packs.map(|pack| pack.unwrap().metadata().unwrap().len()).sum())
 }
 
 fn agent_id(forked: &ForkOutcome) -> String {
@@ -103,11 +119,8 @@ fn a_worktree_has_the_code_of_that_moment_and_the_agent_goes_on_there() {
     let sessions = workspace.sessions().unwrap().sessions;
     assert_eq!((sessions.len(), &sessions[0].agent_id), (1, &id));
     assert_eq!(sessions[0].origin.as_ref().unwrap().parent, claude.session());
-    // A turn that it shares with its parent is in the parent's store, which is said.
-    let Err(TargetError::InParent { turn: 1, parent, place }) = workspace.resolve("t1") else {
-        panic!("it is not here")
-    };
-    assert_eq!((parent, place), (claude.session(), Some(world.ws())));
+    // A turn that it shares with its parent is read through the parent's store.
+    assert_eq!(workspace.resolve("t1").unwrap().checkpoint.place.unwrap().session, claude.session());
     assert!(matches!(workspace.resolve("t7"), Err(TargetError::NoTurn { .. })));
     drop(workspace);
     // And what becomes of the branch is known in both.
@@ -254,4 +267,86 @@ fn where_git_cannot_have_a_worktree_nothing_is_made() {
     assert!(!folder.exists());
     assert_eq!(std::fs::read_dir(claude.folder()).unwrap().count(), files, "no branch was made");
     assert!(world.open().fork("t3", &with_git(&folder)).unwrap().worktree.unwrap().git.is_some());
+}
+
+#[test]
+fn the_parents_turns_are_targets_in_the_folder_of_a_fork_and_an_operation_copies_what_it_needs() {
+    let world = World::new();
+    world.write("a.txt", "at first\n").write("dir/b.txt", "b\n").write("large.bin", "x".repeat(3 << 20));
+    let claude = Claude::new(&world, 1);
+    claude.edits("first", &["a.txt"], |world| {
+        world.write("a.txt", "after the first\n").write("large.bin", "y".repeat(3 << 20));
+    });
+    claude.edits("second", &["dir/b.txt"], |world| {
+        world.remove("dir").write("c.txt", "c\n");
+    });
+    let folder = world.base().join("beside");
+    let forked = world.open().fork("t2", &into(&folder)).unwrap();
+    let begun = snapshot(&folder);
+    let there = || world.engine.open(&folder).unwrap();
+    // What a fork of a fork shares is two stores away.
+    let further = world.base().join("further");
+    let of_fork = Claude::resumed_in(&world, &agent_id(&forked), folder.clone());
+    of_fork.talks("another second");
+    there().fork("t2", &into(&further)).unwrap();
+    let further = world.engine.open(&further).unwrap();
+    assert_eq!(further.resolve("t1").unwrap().checkpoint.id, world.open().resolve("t1").unwrap().checkpoint.id);
+    // Looking needs nothing copied.
+    let held = held_by(&there());
+    let diff =
+        there().diff(&DiffOptions { from: Some("t1".parse().unwrap()), context: 3, ..Default::default() }).unwrap();
+    assert_eq!(diff.files.len(), 2, "{diff:?}");
+    assert!(diff.files.iter().all(|file| !file.unavailable));
+    let shown = there().turn_shown("t1", &TurnOptions { context: 3, ..Default::default() }).unwrap().unwrap();
+    assert_eq!(shown.diffs.len(), 2);
+    let plan = there().plan_rewind("t1", &RewindOptions { scope: Some(Scope::Code), ..Default::default() }).unwrap();
+    assert_eq!(plan.view().restored.len(), 2, "{:?}", plan.view());
+    assert_eq!(held_by(&there()), held);
+    // It goes back to before all that was ever done in this folder, and back again.
+    let code = RewindOptions { scope: Some(Scope::Code), ..Default::default() };
+    let rewound = there().rewind_now("t1", &code).unwrap();
+    assert!(rewound.verified);
+    assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "at first\n");
+    assert_eq!(std::fs::read(folder.join("large.bin")).unwrap(), "x".repeat(3 << 20).as_bytes());
+    there().redo_now(&Default::default()).unwrap();
+    assert!(snapshot(&folder) == begun, "{}", snapshot(&folder).differences(&begun).join("\n"));
+    // What the user does in it is carried over where they say so.
+    std::fs::write(folder.join("mine.txt"), "mine").unwrap();
+    let mine = RewindOptions { carry: Carry::Mine, ..code.clone() };
+    there().rewind_now("t1", &mine).unwrap();
+    assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "at first\n");
+    assert_eq!(std::fs::read_to_string(folder.join("mine.txt")).unwrap(), "mine");
+    there().redo_now(&Default::default()).unwrap();
+    assert_sound_in(&there());
+    // The parent's store may go: what was gone back to stays whole, and of the others it is said.
+    let id = rewound.operation.unwrap().id;
+    std::fs::remove_dir_all(world.open().store_folder()).unwrap();
+    let Err(TargetError::InParent { turn: 1, parent, .. }) = there().resolve("t1") else { panic!("it is gone") };
+    assert_eq!(parent, claude.session());
+    assert_sound_in(&there());
+    assert!(there().operations().unwrap().operations.iter().any(|one| one.id == id));
+}
+
+#[test]
+fn a_fork_and_its_parent_are_compared_from_either_folder() {
+    let world = World::new();
+    let claude = three_turns(&world);
+    let folder = world.base().join("beside");
+    let forked = world.open().fork("t3", &into(&folder)).unwrap();
+    let branch = agent_id(&forked);
+    std::fs::write(folder.join("theirs.txt"), "theirs\n").unwrap();
+    let of_fork = Claude::resumed_in(&world, &branch, folder.clone());
+    of_fork.talks("third, otherwise");
+    let here = world.open().compare(&claude.id, &branch, CompareOptions::default()).unwrap();
+    let there = world.engine.open(&folder).unwrap().compare(&claude.id, &branch, CompareOptions::default()).unwrap();
+    for compared in [&here, &there] {
+        assert_eq!(compared.parted.as_ref().unwrap().turn, 3);
+        let prompts = |turns: &[TurnView]| turns.iter().map(|turn| turn.prompt.clone().unwrap()).collect::<Vec<_>>();
+        assert_eq!(prompts(&compared.turns_a), ["third"]);
+        assert_eq!(prompts(&compared.turns_b), ["third, otherwise"]);
+        let diff = compared.diff.as_ref().unwrap();
+        assert!(diff.files.iter().any(|file| file.change.path.path == "theirs.txt"), "{diff:?}");
+        assert!(diff.files.iter().all(|file| !file.unavailable));
+    }
+    assert_eq!((&here.end_a, &here.end_b), (&there.end_a, &there.end_b));
 }

@@ -58,13 +58,8 @@ impl From<TargetError> for Failure {
             TargetError::NoTurn { session, .. } => {
                 Self::user(Code::UnknownTurn, text).hint(text![log().of_session(&session), " lists its turns"])
             }
-            TargetError::InParent { turn, parent, place: Some(place) } => {
-                let target = format!("{}:t{turn}", parent.short());
-                let lays_out = call("checkout").arg(&target).asking("DIR").there(&place);
-                Self::user(Code::UnknownTurn, text)
-                    .hint(text![lays_out, " lays its files out in another folder"])
-                    .hint(text![call("show").arg(target).there(place), " shows it"])
-            }
+            TargetError::InParent { place: Some(place), .. } => Self::user(Code::UnknownTurn, text)
+                .hint(text![call("doctor").there(place), " says what is wrong there"]),
             TargetError::InParent { place: None, .. } => {
                 Self::user(Code::UnknownTurn, text).hint(text![log(), " lists what this store has"])
             }
