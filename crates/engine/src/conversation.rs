@@ -261,7 +261,7 @@ impl History {
         let here = || self.path.to_string_lossy().into_owned();
         let cwd = match (&terms.cwd, &source) {
             (Some(cwd), _) => cwd.to_string_lossy().into_owned(),
-            (None, Source::File(_)) => all.cwd.unwrap_or_else(here),
+            (None, Source::File(file)) => self.resumed_in(parent, format, file).or(all.cwd).unwrap_or_else(here),
             // Where it was said may have been another machine.
             (None, Source::Kept { .. }) => here(),
         };

@@ -3,7 +3,9 @@
 //! A fork with a folder of its own works in another workspace than its parent: what each did is read in the store that knows
 //! it.
 
-use piton_model::{Cause, SessionId};
+use piton_model::conversation::Began;
+use piton_model::target::TurnPlace;
+use piton_model::{Cause, SessionId, Target};
 use piton_store::{CheckpointRow, StoreError};
 
 use crate::conversation::branches::BranchError;
@@ -68,11 +70,12 @@ impl History {
     /// A session with its end: the last checkpoint of its own in whichever store knows of one.
     fn compared(&self, session: &SessionId) -> Result<Compared, StoreError> {
         let lineage = self.lineage(session)?;
-        let end = self.end_of(session)?;
+        // A checkpoint that was copied from a parent's store is not its end.
+        let is_here = self.store.session(session)?.is_some();
+        let end = if is_here { self.end_of(session)? } else { None };
         if end.is_some() {
             return Ok(Compared { lineage, end, elsewhere: None });
         }
-        let is_here = self.store.session(session)?.is_some();
         for there in self.histories_of(session).0 {
             let end = there.end_of(session)?;
             if end.is_some() || !is_here {
@@ -83,7 +86,19 @@ impl History {
                 return Ok(Compared { lineage, end, elsewhere: Some(there) });
             }
         }
-        Ok(Compared { lineage, end, elsewhere: None })
+        Ok(Compared { end: self.fork_begun_at(session)?, lineage, elsewhere: None })
+    }
+
+    /// Where a fork began in which nothing was done yet: that is its end too.
+    fn fork_begun_at(&self, session: &SessionId) -> Result<Option<CheckpointRow>, StoreError> {
+        let origin = self.store.session(session)?.and_then(|row| row.session.origin);
+        let Some(origin) = origin.filter(|origin| origin.how == Began::Fork) else { return Ok(None) };
+        let begun = self.checkpoint_at(&Target::turn(origin.parent.to_string(), origin.turn, TurnPlace::Before));
+        match begun {
+            Ok(row) => Ok(Some(row)),
+            Err(TargetError::Store(error)) => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     fn session_compared(&self, one: &Compared) -> Result<SessionView, BranchError> {

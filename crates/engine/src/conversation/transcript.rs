@@ -93,6 +93,14 @@ impl History {
         Ok(Some(file))
     }
 
+    /// The folder in which an agent finds a session by its transcript: this one where the transcript is in its place. A fork's
+    /// transcript begins with what its parent said elsewhere.
+    pub(crate) fn resumed_in(&self, session: &Session, format: &dyn Transcripts, file: &Path) -> Option<String> {
+        let (root, here) = (self.transcripts_root(&session.agent)?, self.path.to_str()?);
+        let place = format.place(&root, here, &session.agent_id)?;
+        (place == file).then(|| here.to_owned())
+    }
+
     /// The folder that holds an agent's transcripts.
     pub(crate) fn transcripts_root(&self, agent: &str) -> Option<PathBuf> {
         let (_, folder) = self.environment.transcripts.iter().find(|(name, _)| name == agent)?;

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use piton_model::diff::TreeSource;
+use piton_model::target::TurnPlace;
 use piton_model::{NeededFor, Record, SessionId, Target, When};
 use piton_store::{CheckpointRow, OperationRow, StoreError};
 
@@ -67,6 +68,20 @@ impl History {
                 Err(TargetError::InParent { turn, parent, place, why: why.unwrap_or_default() })
             }
         }
+    }
+
+    /// The last turn that the conversation here shares with a session of another workspace, and that workspace's folder.
+    ///
+    /// # Errors
+    /// Where the store refuses.
+    pub fn shared_with_parent(&self) -> Result<Option<(u32, PathBuf)>, StoreError> {
+        let Some(here) = self.here()? else { return Ok(None) };
+        let Some(origin) = self.store.session(&here)?.and_then(|row| row.session.origin) else { return Ok(None) };
+        if origin.turn < 2 || self.store.session(&origin.parent)?.is_some() {
+            return Ok(None);
+        }
+        let target = Target::turn(here.to_string(), origin.turn - 1, TurnPlace::Before);
+        Ok(self.parents_history(&target).ok().flatten().map(|(there, _)| (origin.turn - 1, there.path)))
     }
 
     /// The other workspaces that a session worked in, each with what it has recorded, and those that cannot be read.

@@ -140,8 +140,7 @@ impl History {
         };
         let lineage = self.lineage(&self.session_of_target(target)?.session.id)?;
         if self.turn_in(&lineage, turn)?.is_none() {
-            let last = self.last_turn_in(&lineage)?;
-            return Err(TargetError::NoTurn { turn, session: lineage.session().clone(), last });
+            return Err(self.no_turn(&lineage, turn));
         }
         let session = lineage.session_of(turn).clone();
         if let Some(step) = step

@@ -8,6 +8,7 @@ use piton_model::target::{BadTarget, TurnPlace, meant_turn};
 use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, Timestamp, TurnContext, When, WorkspacePath};
 use piton_store::{CheckpointRow, SessionRow, StoreError};
 
+use crate::history::lineage::Lineage;
 use crate::workspace::History;
 
 /// Why a target could not be resolved.
@@ -75,6 +76,14 @@ pub enum TargetError {
         /// The workspace whose store should have it; none where no store does.
         place: Option<PathBuf>,
         why: String,
+    },
+    /// The turn is one that a branch shares with a session of another workspace, and what it did was done there.
+    #[error("turn {turn} is of session {}, which this one is a branch of, and changed nothing in this folder: it worked in {}", parent.short(), place.display())]
+    DoneInParent {
+        turn: u32,
+        parent: SessionId,
+        /// Where it worked.
+        place: PathBuf,
     },
     /// The turn has no such step.
     #[error("turn {turn} has no step {step}; it has {last}")]
@@ -232,8 +241,7 @@ impl History {
     fn resolve_turn(&self, target: &Target, turn: u32, place: TurnPlace) -> Result<CheckpointRow, TargetError> {
         let lineage = self.lineage(&self.session_of_target(target)?.session.id)?;
         if self.turn_in(&lineage, turn)?.is_none() {
-            let last = self.last_turn_in(&lineage)?;
-            return Err(TargetError::NoTurn { turn, session: lineage.session().clone(), last });
+            return Err(self.no_turn(&lineage, turn));
         }
         let session = lineage.session_of(turn).clone();
         let at = |step| TurnContext { session: session.clone(), turn, step };
@@ -254,6 +262,23 @@ impl History {
             let reason = gap.map_or_else(|| "nothing was captured there".to_owned(), |(_, gap)| gap.reason);
             TargetError::Gap { target: target.to_string(), reason }
         })
+    }
+
+    /// Why nothing here is of a turn that a conversation was asked for.
+    pub(crate) fn no_turn(&self, lineage: &Lineage, turn: u32) -> TargetError {
+        let target = Target::turn(lineage.session().to_string(), turn, TurnPlace::Before);
+        match self.parents_history(&target) {
+            Ok(Some((there, _))) => {
+                let parent = lineage.session_of(turn).clone();
+                return TargetError::DoneInParent { turn, parent, place: there.path };
+            }
+            Err(error @ TargetError::InParent { .. }) => return error,
+            _ => {}
+        }
+        match self.last_turn_in(lineage) {
+            Ok(last) => TargetError::NoTurn { turn, session: lineage.session().clone(), last },
+            Err(error) => error.into(),
+        }
     }
 
     /// The checkpoint of the moment before a turn was acted on.

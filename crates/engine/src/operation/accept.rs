@@ -58,8 +58,7 @@ impl Workspace {
         if let Some(lineage) = &lineage {
             for (turn, _) in &options.places {
                 if self.turn_in(lineage, *turn)?.is_none() {
-                    let last = self.last_turn_in(lineage)?;
-                    return Err(TargetError::NoTurn { turn: *turn, session: lineage.session().clone(), last }.into());
+                    return Err(self.no_turn(lineage, *turn).into());
                 }
             }
         }

@@ -255,10 +255,13 @@ impl History {
             Source::Kept { .. } => None,
         });
         let cwd = match &file {
-            Some((format, source)) => {
-                with_bytes(&self.store, source, (0, BEGINNING), |bytes| format.survey(bytes))?.cwd
+            Some((format, source @ Source::File(path))) => {
+                let here = session.as_ref().and_then(|one| self.resumed_in(one, *format, path));
+                let began =
+                    || with_bytes(&self.store, source, (0, BEGINNING), |bytes| format.survey(bytes)).map(|all| all.cwd);
+                here.map_or_else(began, |here| Ok(Some(here)))?
             }
-            None => None,
+            _ => None,
         };
         Ok(ConversationOutcome {
             session: went.to.clone(),

@@ -119,6 +119,10 @@ impl History {
     /// Other workspaces that a checkpoint's session worked in.
     pub(crate) fn other_workspaces(&self, target: &CheckpointRow) -> Vec<PathBuf> {
         let Some(place) = &target.checkpoint.place else { return Vec::new() };
+        // Of a moment that came from elsewhere, nobody asked for the folder that it came from.
+        if target.moment() == 0 {
+            return Vec::new();
+        }
         let all = self.home.workspaces_of(&place.session).into_iter();
         all.filter(|(id, _)| *id != self.record.id).map(|(_, path)| path).collect()
     }

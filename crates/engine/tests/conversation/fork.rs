@@ -8,8 +8,8 @@ use piton_engine::model::Scope;
 use piton_engine::model::conversation::Began;
 use piton_engine::view::{ForkOutcome, TurnView};
 use piton_engine::{
-    Carry, CompareOptions, DiffOptions, ForkError, ForkOptions, LayoutError, OpenError, RewindOptions, TargetError,
-    TurnOptions, Workspace, WorktreeError,
+    Carry, Choice, CompareOptions, DiffOptions, ForkError, ForkOptions, LayoutError, OpenError, OperationError,
+    RewindOptions, TargetError, TurnOptions, UndoOptions, Which, Workspace, WorktreeError,
 };
 use piton_host::fail;
 use piton_testkit::{Claude, World, git, snapshot, three_turns};
@@ -302,6 +302,11 @@ fn the_parents_turns_are_targets_in_the_folder_of_a_fork_and_an_operation_copies
     let plan = there().plan_rewind("t1", &RewindOptions { scope: Some(Scope::Code), ..Default::default() }).unwrap();
     assert_eq!(plan.view().restored.len(), 2, "{:?}", plan.view());
     assert_eq!(held_by(&there()), held);
+    // What the parent did was done elsewhere, and is not taken back here.
+    let choice = Choice { what: Some(Which::Places(vec![(1, None)])), ..Choice::default() };
+    let error = there().plan_undo(&UndoOptions { choice, ..UndoOptions::default() }).err().unwrap();
+    let OperationError::Target(TargetError::DoneInParent { turn: 1, place, .. }) = &error else { panic!("{error}") };
+    assert_eq!(*place, world.ws());
     // It goes back to before all that was ever done in this folder, and back again.
     let code = RewindOptions { scope: Some(Scope::Code), ..Default::default() };
     let rewound = there().rewind_now("t1", &code).unwrap();
@@ -334,6 +339,12 @@ fn a_fork_and_its_parent_are_compared_from_either_folder() {
     let folder = world.base().join("beside");
     let forked = world.open().fork("t3", &into(&folder)).unwrap();
     let branch = agent_id(&forked);
+    // Before anything was done in it, it ends where it began.
+    for there in [world.open(), world.engine.open(&folder).unwrap()] {
+        let begun = there.compare(&claude.id, &branch, CompareOptions::default()).unwrap();
+        assert_eq!(begun.end_b, Some(world.open().resolve("t3").unwrap().checkpoint.id));
+        assert!(begun.turns_b.is_empty() && begun.diff.is_some());
+    }
     std::fs::write(folder.join("theirs.txt"), "theirs\n").unwrap();
     let of_fork = Claude::resumed_in(&world, &branch, folder.clone());
     of_fork.talks("third, otherwise");

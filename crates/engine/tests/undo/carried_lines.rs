@@ -318,3 +318,27 @@ fn where_another_agent_deleted_what_was_copied() {
     let _ = world.open().undo_now(&undo(PARTIAL));
     assert_eq!(holders(&world), ["b"]);
 }
+
+/// A capture may see a file in the moment in which it is written anew, when it is empty.
+#[test]
+fn two_files_that_were_empty_for_a_moment_are_not_one() {
+    let world = World::new();
+    world.write("a", "").write("b", "the first line of b\n");
+    let agent = Agent::new(&world, "s");
+    let write = |path: &'static str, text: &'static str| {
+        agent.edits(text, &[path], move |world| {
+            world.write(path, text);
+        });
+    };
+    write("b", "the second line of b\n");
+    world.capture();
+    write("a", "a line of a\n");
+    write("b", "");
+    write("b", "the third line of b\n");
+    world.rewind("t1");
+    world.rewind("t2");
+    let of_b = || RewindOptions { paths: vec![WorkspacePath::new("b").unwrap()], ..RewindOptions::default() };
+    let _ = world.open().rewind_now("t1", &of_b());
+    world.open().rewind_now("t2", &of_b()).unwrap();
+    assert_eq!(world.read("b"), "the second line of b\n");
+}

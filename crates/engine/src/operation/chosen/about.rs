@@ -27,8 +27,7 @@ impl History {
                 for (turn, step) in places {
                     let id = session.session_of(*turn);
                     let Some(row) = self.store.turn(id, *turn)? else {
-                        let last = self.last_turn_in(session)?;
-                        return Err(TargetError::NoTurn { turn: *turn, session: session.session().clone(), last });
+                        return Err(self.no_turn(session, *turn));
                     };
                     let what = match step {
                         Some(number) => {

@@ -36,8 +36,7 @@ impl History {
 
     fn span_of_turn(&self, session: &Lineage, turn: u32) -> Result<Span, TargetError> {
         let Some(row) = self.turn_in(session, turn)? else {
-            let last = self.last_turn_in(session)?;
-            return Err(TargetError::NoTurn { turn, session: session.session().clone(), last });
+            return Err(self.no_turn(session, turn));
         };
         let own = session.session_of(turn);
         let after = self.before_turn(own, turn)?.map_or(row.seq, |at| at.seq);
