@@ -338,7 +338,7 @@ fn two_files_that_were_empty_for_a_moment_are_not_one() {
     world.rewind("t1");
     world.rewind("t2");
     let of_b = || RewindOptions { paths: vec![WorkspacePath::new("b").unwrap()], ..RewindOptions::default() };
-    let _ = world.open().rewind_now("t1", &of_b());
+    world.open().rewind_now("t1", &of_b()).unwrap();
     world.open().rewind_now("t2", &of_b()).unwrap();
     assert_eq!(world.read("b"), "the second line of b\n");
 }

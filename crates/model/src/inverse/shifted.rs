@@ -317,11 +317,13 @@ fn is_of_word(byte: u8) -> bool {
 }
 
 /// The paths of some changes whose file came from another one, with that: it is known as moved, or its content left that path.
+/// That two files were empty says nothing: a file that is just being written is.
 fn arrived(
     altered: &[Altered],
     moved_from: impl Fn(&WorkspacePath) -> Option<WorkspacePath>,
 ) -> BTreeMap<WorkspacePath, WorkspacePath> {
-    let blob = |entry: &Option<Entry>| entry.as_ref().and_then(blob_of);
+    let is_empty = |entry: &Entry| matches!(entry, Entry::File { size: 0, .. });
+    let blob = |entry: &Option<Entry>| entry.as_ref().filter(|entry| !is_empty(entry)).and_then(blob_of);
     let mut left: HashMap<ObjectId, BTreeSet<&WorkspacePath>> = HashMap::new();
     for one in altered.iter().filter(|one| blob(&one.was) != blob(&one.is)) {
         if let Some(was) = blob(&one.was) {
