@@ -483,14 +483,17 @@ impl History {
 
     /// The session at work here, and its current turn.
     pub(crate) fn place_now(&self) -> Result<Option<TurnContext>, StoreError> {
-        // After switching to a branch, the user is there, although its agent has not reported yet.
+        // After a switch of the conversation, the user is there, although its agent has not reported yet.
         let mut sessions = self.store.sessions()?;
         sessions.retain(|row| row.session.rank != Rank::Deleted);
         if let Some(at) = sessions.iter().position(|row| self.is_typed_in(&row.session.id) && self.is_live(row)) {
             let typed_in = sessions.remove(at);
             sessions.insert(0, typed_in);
         }
-        let gone_to = sessions.first().filter(|row| !row.heard && row.last_seq > 0).map(|row| row.session.id.clone());
+        let gone_to = match sessions.first() {
+            Some(row) if self.store.was_gone_to(row)? => Some(row.session.id.clone()),
+            _ => None,
+        };
         let is_here = |row: &SessionRow| self.is_live(row) || Some(&row.session.id) == gone_to.as_ref();
         let Some(live) = sessions.iter().find(|row| is_here(row)) else { return Ok(None) };
         // An older line of the same conversation is not where the user is, though nobody heard of its end.

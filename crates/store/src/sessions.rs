@@ -326,6 +326,17 @@ impl Reader {
         Ok(found.into_iter().collect())
     }
 
+    /// Whether the last thing known of a session is that an operation went to it: the user is there, and its agent has not
+    /// reported since.
+    ///
+    /// # Errors
+    /// Where the database refuses.
+    pub fn was_gone_to(&self, row: &SessionRow) -> Result<bool, StoreError> {
+        let sql = "SELECT kind = 'ended' FROM records WHERE seq = ?1";
+        let found = self.db().prepare_cached(sql)?.query_row([row.last_seq as i64], |row| row.get(0)).optional()?;
+        Ok(row.last_seq > 0 && found.unwrap_or(false))
+    }
+
     /// The first prompt of each session that piton heard.
     pub fn first_prompts(&self) -> Result<HashMap<SessionId, String>, StoreError> {
         let found = self.rows(

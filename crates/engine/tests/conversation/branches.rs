@@ -363,7 +363,9 @@ fn two_branches_are_compared_from_where_they_parted() {
     let parted = compared.parted.unwrap();
     assert_eq!((parted.session, parted.turn), (claude.session(), 2));
     assert_eq!(prompts(&compared.turns_a)[0], (2, "second".into()));
-    assert!(compared.turns_b.is_empty() && compared.end_b.is_none() && compared.diff.is_none());
+    // In the other nothing was done yet: it ends where it began.
+    assert!(compared.turns_b.is_empty() && compared.diff.is_some());
+    assert_eq!(compared.end_b, Some(world.open().resolve(&format!("{}:t2", claude.id)).unwrap().checkpoint.id));
     let same = world.open().compare(&branch.id, &branch.id, CompareOptions::default()).unwrap_err();
     assert!(matches!(same, BranchError::SameSession(_)), "{same}");
     // Two that have nothing in common.

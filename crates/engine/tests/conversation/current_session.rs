@@ -176,10 +176,8 @@ fn a_branch_that_nobody_went_on_with_is_not_where_the_user_is() {
 fn a_checkpoint_by_hand_is_of_the_line_that_the_user_is_on() {
     let world = World::new();
     let claude = three_turns(&world);
-    let at = || {
-        let place = world.open().capture(&CaptureOptions::default()).unwrap().checkpoint.checkpoint.place.unwrap();
-        (place.session, place.turn)
-    };
+    let place = || world.captured().checkpoint.checkpoint.place;
+    let at = || place().map(|place| (place.session, place.turn)).unwrap();
     assert_eq!(at(), (claude.session(), 3));
     // Nobody has gone on in the branch yet.
     let outcome = world.open().rewind_now("t3", &both()).unwrap();
@@ -187,9 +185,9 @@ fn a_checkpoint_by_hand_is_of_the_line_that_the_user_is_on() {
     assert_eq!(at(), (branch.session(), 2));
     writes(&branch, "third, otherwise", "b.txt");
     assert_eq!(at(), (branch.session(), 3));
-    // Its agent was ended, and of the one that the user left before nobody heard how it ended.
+    // Its agent was ended, and the session that the user left before is none where anybody is.
     branch.tell(Event::SessionEnded { reason: None });
-    assert_eq!(at(), (branch.session(), 3));
+    assert_eq!(place(), None);
     redo(&world);
     assert_eq!(at(), (claude.session(), 3));
     // A rewind of the files alone leaves the user where they are.
