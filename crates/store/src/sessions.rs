@@ -148,8 +148,8 @@ pub(crate) fn apply(db: &Connection, seq: i64, record: &Record) -> Result<(), St
             }
         }
         Record::SessionEnded { session, at, .. } => {
-            touch(db, session, seq, *at)?;
-            db.prepare_cached("UPDATE sessions SET ended_at = ?2 WHERE id = ?1")?
+            // That one is closed does not make it the one that the user is in.
+            db.prepare_cached("UPDATE sessions SET ended_at = ?2, last_at = ?2, heard = 1 WHERE id = ?1")?
                 .execute(params![session.as_str(), at.0])?;
         }
         Record::Gap(Gap { place, cause, reason, at, lost, gone }) => {

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use piton_model::diff::TreeSource;
+use piton_model::plan::RootState;
 use piton_model::target::TurnPlace;
 use piton_model::{NeededFor, Record, SessionId, Target, When};
 use piton_store::{CheckpointRow, OperationRow, StoreError};
@@ -152,6 +153,15 @@ impl History {
         row.seq = 0;
         row.checkpoint.line = self.record.line;
         Ok(Some(row))
+    }
+}
+
+impl History {
+    /// What the folder of a fork began with, for a target of its parent's: that came from there, and is nobody's of here.
+    pub(crate) fn begun_with(&self, target: &CheckpointRow) -> Result<Option<RootState>, StoreError> {
+        let is_of_parent = target.seq == 0 && target.checkpoint.line == self.record.line;
+        let first = if is_of_parent { self.store.first(self.record.line)? } else { None };
+        Ok(first.map(|row| row.checkpoint.root))
     }
 }
 

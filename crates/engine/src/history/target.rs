@@ -54,7 +54,7 @@ pub enum TargetError {
         near: Vec<String>,
     },
     /// Several sessions are at work, and nobody can be asked which is meant.
-    #[error("`{target}` could be of several open sessions: {}", live.join(", "))]
+    #[error("several sessions are in the middle of a turn, and `{target}` could be of any: {}", live.join(", "))]
     SeveralSessions {
         /// What was typed.
         target: String,
@@ -337,12 +337,22 @@ impl History {
             return all.into_iter().find(is_own).ok_or_else(|| TargetError::NoSession(text.to_owned()));
         }
         let all = self.working_sessions()?;
-        let live: Vec<String> =
-            all.iter().filter(|row| self.is_live(row)).map(|row| row.session.id.short().to_owned()).collect();
+        let live = self.sessions_in_a_turn(&all)?;
         if live.len() > 1 && !self.environment.guesses_session {
             return Err(TargetError::SeveralSessions { target: text.to_owned(), live });
         }
         all.into_iter().next().ok_or_else(|| TargetError::NoSession(text.to_owned()))
+    }
+
+    /// Those of some sessions that are in the middle of a turn, as people say them.
+    pub(crate) fn sessions_in_a_turn(&self, sessions: &[SessionRow]) -> Result<Vec<String>, StoreError> {
+        let mut found = Vec::new();
+        for row in sessions.iter().filter(|row| self.is_live(row)) {
+            if self.store.last_turn(&row.session.id)?.is_some_and(|turn| turn.ending.is_none()) {
+                found.push(row.session.id.short().to_owned());
+            }
+        }
+        Ok(found)
     }
 
     /// Checks that each path is on one side at least, so that a mistyped one does not pass for "nothing to do".

@@ -127,7 +127,11 @@ impl Workspace {
             None => (None, None),
         };
         let Layout { place, skipped, .. } = layout;
-        let begun = self.begin_workspace(&place, session);
+        let about = match session.as_ref().and_then(|session| session.origin.as_ref()) {
+            Some(origin) => format!("fork of {} before turn {}", origin.parent.short(), origin.turn),
+            None => "fork".to_owned(),
+        };
+        let begun = self.begin_workspace(&place, session, about);
         WorktreeView {
             path: place,
             verified,
@@ -139,7 +143,7 @@ impl Workspace {
         }
     }
 
-    fn begin_workspace(&self, place: &Path, session: Option<Session>) -> Result<CheckpointId, String> {
+    fn begin_workspace(&self, place: &Path, session: Option<Session>, about: String) -> Result<CheckpointId, String> {
         let engine = self.engine();
         let open = || -> Result<Workspace, OpenError> {
             engine.init(place, InitOptions { force: false, budget: Some(self.record.budget) })?;
@@ -150,7 +154,7 @@ impl Workspace {
             let mut record = || -> Result<(), StoreError> { there.lock(PATIENCE)?.record_session(&session) };
             record().map_err(|error| error.to_string())?;
         }
-        let captured = there.capture(&CaptureOptions::default());
+        let captured = there.capture(&CaptureOptions { annotation: Some(about), ..CaptureOptions::default() });
         captured.map(|captured| captured.checkpoint.checkpoint.id).map_err(|error: CaptureError| error.to_string())
     }
 }

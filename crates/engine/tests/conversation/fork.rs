@@ -275,7 +275,7 @@ fn the_parents_turns_are_targets_in_the_folder_of_a_fork_and_an_operation_copies
     world.write("a.txt", "at first\n").write("dir/b.txt", "b\n").write("large.bin", "x".repeat(3 << 20));
     let claude = Claude::new(&world, 1);
     claude.edits("first", &["a.txt"], |world| {
-        world.write("a.txt", "after the first\n").write("large.bin", "y".repeat(3 << 20));
+        world.write("a.txt", "after the first\n").write("large.bin", "y".repeat(3 << 20)).write("new.txt", "new\n");
     });
     claude.edits("second", &["dir/b.txt"], |world| {
         world.remove("dir").write("c.txt", "c\n");
@@ -295,12 +295,13 @@ fn the_parents_turns_are_targets_in_the_folder_of_a_fork_and_an_operation_copies
     let held = held_by(&there());
     let diff =
         there().diff(&DiffOptions { from: Some("t1".parse().unwrap()), context: 3, ..Default::default() }).unwrap();
-    assert_eq!(diff.files.len(), 2, "{diff:?}");
+    assert_eq!(diff.files.len(), 3, "{diff:?}");
     assert!(diff.files.iter().all(|file| !file.unavailable));
     let shown = there().turn_shown("t1", &TurnOptions { context: 3, ..Default::default() }).unwrap().unwrap();
-    assert_eq!(shown.diffs.len(), 2);
+    assert_eq!(shown.diffs.len(), 3);
     let plan = there().plan_rewind("t1", &RewindOptions { scope: Some(Scope::Code), ..Default::default() }).unwrap();
-    assert_eq!(plan.view().restored.len(), 2, "{:?}", plan.view());
+    assert_eq!((plan.view().restored.len(), plan.view().deleted.len()), (2, 1), "{:?}", plan.view());
+    assert!(plan.view().others.is_empty(), "it began with what its parent did: {:?}", plan.view().others);
     assert_eq!(held_by(&there()), held);
     // What the parent did was done elsewhere, and is not taken back here.
     let choice = Choice { what: Some(Which::Places(vec![(1, None)])), ..Choice::default() };
@@ -321,6 +322,7 @@ fn the_parents_turns_are_targets_in_the_folder_of_a_fork_and_an_operation_copies
     there().rewind_now("t1", &mine).unwrap();
     assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "at first\n");
     assert_eq!(std::fs::read_to_string(folder.join("mine.txt")).unwrap(), "mine");
+    assert!(!folder.join("new.txt").exists());
     there().redo_now(&Default::default()).unwrap();
     assert_sound_in(&there());
     // The parent's store may go: what was gone back to stays whole, and of the others it is said.

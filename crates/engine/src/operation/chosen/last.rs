@@ -2,7 +2,6 @@
 //! which is in effect, in whatever session of this workspace. So it is the same turn after the conversation was cleared, or
 //! another one was begun.
 
-use piton_model::SessionId;
 use piton_model::ownership::Owner;
 use piton_store::SessionRow;
 
@@ -109,17 +108,10 @@ impl History {
         if self.environment.guesses_session {
             return Ok(());
         }
-        let mut live: Vec<SessionId> = Vec::new();
-        for row in sessions.iter().filter(|row| self.is_live(row)) {
-            let last = self.store.last_turn(&row.session.id)?;
-            if last.is_some_and(|turn| turn.ending.is_none()) {
-                live.push(row.session.id.clone());
-            }
-        }
+        let live = self.sessions_in_a_turn(sessions)?;
         if live.len() < 2 {
             return Ok(());
         }
-        let live = live.iter().map(|id| id.short().to_owned()).collect();
         Err(TargetError::SeveralSessions { target: "undo".to_owned(), live }.into())
     }
 }
