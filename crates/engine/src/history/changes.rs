@@ -49,8 +49,18 @@ impl History {
         checkpoints: Vec<CheckpointRow>,
         is_wanted: impl Fn(&Owner) -> bool,
     ) -> Result<Vec<OwnedChange>, StoreError> {
+        self.unlisted_on(self.record.line, checkpoints, is_wanted)
+    }
+
+    /// The same of checkpoints of another line.
+    fn unlisted_on(
+        &self,
+        line: u32,
+        checkpoints: Vec<CheckpointRow>,
+        is_wanted: impl Fn(&Owner) -> bool,
+    ) -> Result<Vec<OwnedChange>, StoreError> {
         let mut found = Vec::new();
-        for at in checkpoints.into_iter().filter(|at| at.checkpoint.line == self.record.line) {
+        for at in checkpoints.into_iter().filter(|at| at.checkpoint.line == line) {
             let owner = match at.checkpoint.owned.first() {
                 Some(all) => all.owner.clone(),
                 None => Owner::Unsure { candidates: Vec::new() },
@@ -71,13 +81,18 @@ impl History {
 
     /// Changes in order, each with the checkpoint that found it, for checkpoints of this folder.
     pub(crate) fn at_checkpoints<T>(&self, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, OwnedChange)>, StoreError> {
+        self.at_checkpoints_on(self.record.line, rows)
+    }
+
+    /// The same for checkpoints of another line.
+    fn at_checkpoints_on<T>(&self, line: u32, rows: Vec<(T, ChangeRow)>) -> Result<Vec<(T, OwnedChange)>, StoreError> {
         let mut changes = Vec::with_capacity(rows.len());
         let mut at: Option<Arc<CheckpointRow>> = None;
         for (with, row) in rows {
             if at.as_ref().is_none_or(|at| at.seq != row.seq) {
                 at = self.store.checkpoint_numbered(row.seq)?.map(Arc::new);
             }
-            let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == self.record.line) else { continue };
+            let Some(at) = at.as_ref().filter(|at| at.checkpoint.line == line) else { continue };
             let ChangeRow { path, kind, owner, doubt, .. } = row;
             changes.push((with, OwnedChange { path, kind, owner, doubt, found_at: Some(at.clone()) }));
         }
@@ -86,9 +101,19 @@ impl History {
 
     /// Every change that a checkpoint of this folder found, from a record on, in order.
     pub(crate) fn all_changes(&self, from: u64) -> Result<Vec<OwnedChange>, StoreError> {
+        self.all_changes_on(self.record.line, from)
+    }
+
+    /// The same of the checkpoints of another line, as those of an archive.
+    pub(crate) fn all_changes_on(&self, line: u32, from: u64) -> Result<Vec<OwnedChange>, StoreError> {
         let rows = self.store.changes_since(from)?.into_iter().map(|row| ((), row)).collect();
-        let mut changes: Vec<_> = self.at_checkpoints(rows)?.into_iter().map(|((), change)| change).collect();
-        let mut unlisted = self.unlisted(self.store.checkpoints_cut(from)?, |_| true)?;
+        let mut changes: Vec<_> = self.at_checkpoints_on(line, rows)?.into_iter().map(|((), change)| change).collect();
+        let mut unlisted = self.unlisted_on(line, self.store.checkpoints_cut(from)?, |_| true)?;
+        if line != self.record.line {
+            changes.extend(unlisted);
+            changes.sort_by_key(OwnedChange::seq);
+            return Ok(changes);
+        }
         // This includes what is listed as a tool's: the lost checkpoint may have found a user's edit of the same path.
         let mut across = self.changes_across_lost(from)?;
         let is_listed = |one: &OwnedChange, change: &OwnedChange| {

@@ -102,11 +102,14 @@ impl History {
         // Nothing that it changed was found before its first record.
         let row = self.store.turn(&meant.session, meant.turn)?;
         let from = row.iter().map(|row| row.seq).chain(steps.iter().map(|step| step.seq)).min().unwrap_or(0);
-        let mut changes = self.all_changes(from)?;
+        let after = self.after(&meant)?;
+        // A turn of an archive is on a line of its own.
+        let line = before.iter().chain(&after).next().map_or(self.record.line, |row| row.checkpoint.line);
+        let mut changes = self.all_changes_on(line, from)?;
         changes.retain(|change| change.path.is_in_scope(&options.paths));
         let (diffs, counted) = self.diffs_of(&meant, &changes, options)?;
         let refs: Vec<&OwnedChange> = changes.iter().collect();
-        let effects = self.effects(&refs)?;
+        let effects = if line == self.record.line { self.effects(&refs)? } else { None };
         let is_undone = |numbers: &(usize, usize)| effects.as_ref().is_some_and(|all| !all.is_in_effect(numbers.1));
         let diffs: Vec<TurnDiff> = diffs
             .into_iter()
@@ -124,7 +127,7 @@ impl History {
             taken_back: diffs.iter().filter(|diff| diff.undone && !diff.unsure).count() as u64,
             diffs,
             before: before.as_ref().map(Into::into),
-            after: self.after(&meant)?.as_ref().map(Into::into),
+            after: after.as_ref().map(Into::into),
             running,
             taken_back_by: by.map(|(view, _)| view),
             turn,

@@ -1,6 +1,5 @@
 //! Session archives: what was exported is what is imported, byte for byte, and nothing else changes.
 
-#[allow(dead_code, reason = "the other test needs the rest")]
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -11,8 +10,8 @@ use piton_engine::model::ownership::Owner;
 use piton_engine::model::record::Record;
 use piton_engine::view::{LogEntry, SessionExported, SessionImported};
 use piton_engine::{
-    CaptureOptions, DiffOptions, ExportSessionError, ForkOptions, ImportError, ObserveOptions, RewindOptions,
-    TimelineOptions, Workspace,
+    CaptureOptions, Carry, DiffOptions, ExportSessionError, ForkOptions, ImportError, ObserveOptions, RewindOptions,
+    TimelineOptions, TurnOptions, Workspace,
 };
 use piton_testkit::{Agent, Claude, World, git, snapshot};
 
@@ -123,6 +122,9 @@ fn a_session_comes_to_another_store_byte_for_byte() {
     assert_eq!(serde_json::to_value(&turns).unwrap(), serde_json::to_value(&was).unwrap());
     assert_eq!(diffed(&workspace, &format!("{id}:t1"), &format!("{id}:t2")), ["login.rs"]);
     assert_eq!(diffed(&workspace, &format!("{id}:t2"), &format!("{id}:t2.end")), ["a.txt", "large.bin", "link"]);
+    let turn = workspace.turn_shown(&format!("{id}:t2"), &TurnOptions::default()).unwrap().unwrap();
+    let paths: Vec<_> = turn.diffs.iter().map(|one| &one.file.change.path.path[..]).collect();
+    assert_eq!((paths, turn.taken_back), (vec!["a.txt", "large.bin", "link"], 0));
     let shown = workspace.show(&target).unwrap();
     assert_eq!(shown.checkpoint.checkpoint.annotation.as_deref(), Some("this was good"));
     assert_eq!(shown.git.unwrap().staged.len(), 2);
@@ -145,6 +147,27 @@ fn a_session_comes_to_another_store_byte_for_byte() {
     assert_eq!(serde_json::to_value(Agent::new(&third, "run-1").turns()).unwrap(), serde_json::to_value(&was).unwrap());
     third.open().rewind_now(&target, &across()).unwrap();
     third.assert_is(&after);
+}
+
+#[test]
+fn what_was_done_here_before_an_import_is_since_what_was_imported() {
+    let world = World::new();
+    world.write("a.txt", "one\n");
+    let agent = Agent::new(&world, "run-1");
+    agent.edits("first", &["a.txt"], |world| {
+        world.write("a.txt", "two\n");
+    });
+    let (bytes, _) = export(&world, "run-1");
+    let other = World::new();
+    other.capture();
+    other.write("mine.txt", "mine\n");
+    other.capture();
+    import(&other, &bytes);
+    let mine = RewindOptions { carry: Carry::Mine, ..across() };
+    other.open().rewind_now(&format!("{}:t1", agent.id()), &mine).unwrap();
+    assert_eq!((other.read("a.txt"), other.read("mine.txt")), ("one\n".into(), "mine\n".into()));
+    other.redo();
+    assert!(!other.snapshot().has("a.txt") && other.snapshot().has("mine.txt"));
 }
 
 #[test]
