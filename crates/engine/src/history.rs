@@ -11,7 +11,6 @@ pub(crate) mod lineage;
 pub(crate) mod lost;
 pub(crate) mod offered;
 pub(crate) mod operations;
-pub(crate) mod parent;
 pub(crate) mod search;
 pub(crate) mod session_changes;
 pub(crate) mod sessions;

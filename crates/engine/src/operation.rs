@@ -13,6 +13,7 @@ pub(crate) mod end;
 pub(crate) mod error;
 pub(crate) mod except;
 pub(crate) mod fork;
+mod forked;
 pub(crate) mod git;
 pub(crate) mod git_kept;
 pub(crate) mod git_restore;

@@ -288,6 +288,16 @@ impl Engine {
 
     /// Makes a folder known, or changes the settings of one that is. Captures nothing.
     pub fn init(&self, folder: &Path, options: InitOptions) -> Result<view::Initialized, OpenError> {
+        self.init_fork(folder, options, None)
+    }
+
+    /// The same for a folder that is a fork of a workspace.
+    pub(crate) fn init_fork(
+        &self,
+        folder: &Path,
+        options: InitOptions,
+        forked_from: Option<WorkspaceId>,
+    ) -> Result<view::Initialized, OpenError> {
         let failed = |source| OpenError::Folder { path: folder.to_owned(), source };
         let path = match self.home.of_store(folder) {
             // A store means its workspace here too, and is none itself.
@@ -329,6 +339,7 @@ impl Engine {
             line: before.as_ref().map_or(1, |b| b.line),
             budget: options.budget.or(before.as_ref().map(|b| b.budget)).unwrap_or(DEFAULT_BUDGET),
             forced: options.force || before.as_ref().is_some_and(|b| b.forced),
+            forked_from: before.as_ref().map_or(forked_from, |b| b.forked_from.clone()),
             at: self.environment.clock.now(),
         };
         let same = before.as_ref().is_some_and(|b| piton_model::Workspace { at: b.at, ..record.clone() } == *b);

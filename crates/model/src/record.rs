@@ -129,6 +129,9 @@ pub struct Workspace {
     pub budget: u64,
     /// Whether the user insisted on a root that piton refuses.
     pub forced: bool,
+    /// The workspace that this one is a fork of: the contents of what they share are read in its store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<WorkspaceId>,
     /// When this was recorded.
     pub at: Timestamp,
 }

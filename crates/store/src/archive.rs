@@ -294,17 +294,17 @@ impl<'a> ArchiveWriter<'a> {
 
     /// An object as it is in its pack, and what it holds; sound.
     fn stored(&self, id: &ObjectId) -> Result<(Sound, Vec<u8>), ArchiveError> {
-        let place = self.store.place(id)?.ok_or(StoreError::Missing(*id))?;
-        let mut bytes = vec![0; place.length as usize];
-        let file = self.store.pack_file(place.pack)?;
-        let read = piton_host::disk::read_what_can_be(&file, &mut bytes, place.offset);
-        let sound = read.ok().and_then(|()| pack::unpack(&bytes)).filter(|sound| sound.id == *id);
-        let sound = sound.ok_or(StoreError::Damaged(*id))?;
-        if sound.delta.is_none() {
-            return Ok((sound, bytes));
+        if let Some(place) = self.store.place(id)? {
+            let mut bytes = vec![0; place.length as usize];
+            let file = self.store.pack_file(place.pack)?;
+            let read = piton_host::disk::read_what_can_be(&file, &mut bytes, place.offset);
+            let sound = read.ok().and_then(|()| pack::unpack(&bytes)).filter(|sound| sound.id == *id);
+            if let Some(sound) = sound.filter(|sound| sound.delta.is_none()) {
+                return Ok((sound, bytes));
+            }
         }
-        // In an archive every object is whole.
-        let whole = self.store.object(id)?;
+        // In an archive every object is whole. What a fork shares with its parent may be in the parent's store alone.
+        let whole = self.store.here_or_beside(id)?;
         let packed = pack::pack(whole.kind, *id, &whole.raw).map_err(ArchiveError::Write)?;
         Ok((whole, packed.bytes))
     }

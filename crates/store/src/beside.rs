@@ -1,4 +1,4 @@
-//! Other stores that are read beside this one: for a moment of a fork's parent, which stands in the parent's store.
+//! Stores that are read beside another one: beside that of a fork its parent's, which has the contents of what they share.
 //!
 //! Objects are named by their contents, so it is all the same which store gives one. Only reading contents looks there; what
 //! this store has, and whether that is sound, is asked of this store alone.
@@ -9,32 +9,69 @@ use std::sync::Arc;
 use piton_model::git::GitState;
 use piton_model::{NeededObject, ObjectId, Tree};
 
-use crate::Reader;
 use crate::error::StoreError;
 use crate::objects::{Packed, chunks};
 use crate::pack::{self, Kind, Sound};
 use crate::write::Writer;
+use crate::{Reader, Store};
+
+/// More forks of forks than anybody makes: forged records could form a cycle.
+const GENERATIONS: usize = 100;
+
+/// The stores that are read beside one.
+#[derive(Default)]
+pub(crate) struct Beside {
+    others: Vec<Arc<Reader>>,
+    /// Whether it was asked which workspace this one is a fork of.
+    has_looked: bool,
+}
 
 impl Reader {
-    /// From now on, contents that are not here are read from that store.
-    pub fn read_beside(&self, other: Arc<Self>) {
-        let mut beside = self.beside.lock().unwrap_or_else(|e| e.into_inner());
-        if other.folder != self.folder && beside.iter().all(|one| one.folder != other.folder) {
-            beside.push(other);
-        }
-    }
-
-    /// An object of this store, else of one beside it.
+    /// An object of this store, else of one that it is a fork of.
     pub(crate) fn here_or_beside(&self, id: &ObjectId) -> Result<Sound, StoreError> {
         match self.object(id) {
-            Err(error @ (StoreError::Missing(_) | StoreError::Damaged(_))) => self.beside(id).ok_or(error),
+            Err(error @ (StoreError::Missing(_) | StoreError::Damaged(_))) => self.object_beside(id).ok_or(error),
             found => found,
         }
     }
 
-    fn beside(&self, id: &ObjectId) -> Option<Sound> {
-        let beside = self.beside.lock().unwrap_or_else(|e| e.into_inner()).clone();
-        beside.iter().find_map(|other| other.object(id).ok())
+    fn object_beside(&self, id: &ObjectId) -> Option<Sound> {
+        let mut next = self.stores_beside();
+        for _ in 0..GENERATIONS {
+            let other = next.pop()?;
+            if let Ok(sound) = other.object(id) {
+                return Some(sound);
+            }
+            next.extend(other.stores_beside());
+        }
+        None
+    }
+
+    /// From now on, contents that are not here are read from that store too.
+    pub fn read_beside(&self, other: Arc<Self>) {
+        if other.folder != self.folder {
+            self.beside.lock().unwrap_or_else(|e| e.into_inner()).others.push(other);
+        }
+    }
+
+    fn stores_beside(&self) -> Vec<Arc<Self>> {
+        let mut beside = self.beside.lock().unwrap_or_else(|e| e.into_inner());
+        if !beside.has_looked {
+            beside.has_looked = true;
+            let parent = self.open_parent();
+            beside.others.extend(parent);
+        }
+        beside.others.clone()
+    }
+
+    /// The store of the workspace that this one is a fork of, where it is there and can be read.
+    fn open_parent(&self) -> Option<Arc<Self>> {
+        let parent = self.workspace().ok()??.forked_from?;
+        let folder = self.folder.parent()?.join(parent.as_str());
+        if folder == self.folder || !folder.is_dir() {
+            return None;
+        }
+        Some(Store::open(&folder).ok()?.reader())
     }
 }
 
@@ -52,7 +89,7 @@ impl Writer<'_> {
             }
             let sound = match self.store.object(&id) {
                 Err(error @ (StoreError::Missing(_) | StoreError::Damaged(_))) => {
-                    let sound = self.store.beside(&id).ok_or(error)?;
+                    let sound = self.store.object_beside(&id).ok_or(error)?;
                     let packed = pack::pack(sound.kind, id, &sound.raw);
                     self.append(Packed(packed.map_err(StoreError::io("cannot pack", self.folder()))?))?;
                     sound

@@ -11,6 +11,7 @@ use piton_host::Index;
 use piton_model::{ObjectId, OperationId};
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::beside::Beside;
 use crate::{
     FileId, GIT, GitNote, INDEX, LEFTOVERS, LOCK, Leftover, PACKS, StoreError, bond, database, file_id, id_in,
 };
@@ -22,8 +23,7 @@ pub struct Reader {
     /// Another one takes its place where this process makes the view anew.
     pub(crate) view: Mutex<OpenView>,
     pub(crate) packs: Mutex<HashMap<u32, Arc<File>>>,
-    /// Other stores whose contents are read where this one lacks them.
-    pub(crate) beside: Mutex<Vec<Arc<Reader>>>,
+    pub(crate) beside: Mutex<Beside>,
 }
 
 /// The view that a store has open.

@@ -308,7 +308,10 @@ impl Reader {
 
     /// Whether a blob is whole: its record is sound, and its chunks' records are.
     fn has_blob(&self, id: &ObjectId, read_all: bool) -> Result<bool, StoreError> {
-        let Some(place) = self.place(id)? else { return Ok(false) };
+        // What a fork shares with its parent may be in the parent's store alone.
+        let Some(place) = self.place(id)? else {
+            return Ok(self.write_blob(id, &mut std::io::sink()).is_ok_and(|w| w.is_ok()));
+        };
         let sql =
             "SELECT kind FROM fresh_objects WHERE id = ?1 UNION ALL SELECT kind FROM objects WHERE id = ?1 LIMIT 1";
         let kind: u8 = self.db().prepare_cached(sql)?.query_row([&id.0[..]], |r| r.get(0))?;

@@ -126,14 +126,6 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         tell_rest(console, shown.older);
     }
     surroundings.say_earlier_turns(console, &workspace);
-    if is_whole
-        && shown.older == 0
-        && let Some((last, place)) = workspace.shared_with_parent()?
-    {
-        let turns = if last == 1 { "t1 is".to_owned() } else { format!("t1 to t{last} are") };
-        let text = text![turns, " of the session that this is a fork of, in ", escape_path(&place), ": "];
-        console.advise(text![text, call("show").arg("t1"), " shows one"].in_style(Style::Dim));
-    }
     if shown.future > 0 && !args.future {
         let text = text![words::plural(shown.future, "future turn"), ": ", call("log").arg("--future")];
         console.advise(text.in_style(Style::Dim));

@@ -5,9 +5,8 @@ mod turn;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use piton_engine::model::Target;
 use piton_engine::view::{OwnedFile, SessionView, Shown, TurnShown};
-use piton_engine::{History, IntoTarget, TargetError, TurnOptions};
+use piton_engine::{TargetError, TurnOptions, Workspace};
 use piton_wording::checkpoints::{git_state, place};
 use piton_wording::escape::{escape, escape_view};
 use piton_wording::owners::Names;
@@ -71,21 +70,14 @@ const CONTEXT: u32 = 3;
 
 pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCode, Failure> {
     let workspace = Surroundings::read(global)?.open(console)?;
-    let target = args.target.as_str().into_target()?;
-    // In the folder of a fork, its parent's turns are told by the parent's store.
-    let parents = workspace.parents_history(&target)?;
-    let (workspace, target): (&History, Target) = match &parents {
-        Some((there, said)) => (there, said.clone()),
-        None => (&workspace, target),
-    };
     let options = TurnOptions { context: CONTEXT, ..TurnOptions::default() };
-    if let Some(shown) = workspace.turn_shown(&target, &options)? {
-        return show_turn(&shown, args, workspace, &target, console);
+    if let Some(shown) = workspace.turn_shown(&args.target, &options)? {
+        return show_turn(&shown, args, &workspace, console);
     }
-    let shown = workspace.show(target)?;
+    let shown = workspace.show(&args.target)?;
     let sessions = if console.is_json() { Vec::new() } else { workspace.sessions()?.sessions };
     let titles = match (&shown.checkpoint.checkpoint.operation, console.is_json()) {
-        (Some(_), false) => titles::of_all(workspace, &Names::of(&sessions))?,
+        (Some(_), false) => titles::of_all(&workspace, &Names::of(&sessions))?,
         _ => Titles::default(),
     };
     console.print(&shown, |out, look| write(out, look, &shown, &titles, &sessions))?;
@@ -95,12 +87,11 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
 fn show_turn(
     shown: &TurnShown,
     args: &Args,
-    workspace: &History,
-    target: &Target,
+    workspace: &Workspace,
     console: &mut Console,
 ) -> Result<ExitCode, Failure> {
     if console.is_json() {
-        let before = match workspace.show(target) {
+        let before = match workspace.show(&args.target) {
             Ok(before) => Some(before),
             Err(TargetError::Gap { .. }) => None,
             Err(error) => return Err(error.into()),

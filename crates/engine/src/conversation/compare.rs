@@ -35,7 +35,7 @@ impl History {
     /// # Errors
     /// Where one is none, both are the same, or the store refuses.
     pub fn compare(&self, a: &str, b: &str, options: CompareOptions) -> Result<Comparison, BranchError> {
-        let (a, b) = (self.session_or_ancestor(a)?, self.session_or_ancestor(b)?);
+        let (a, b) = (self.session_meant(Some(a), a)?.session.id, self.session_meant(Some(b), b)?.session.id);
         if a == b {
             return Err(BranchError::SameSession(a));
         }
@@ -59,34 +59,34 @@ impl History {
         })
     }
 
-    /// The session that is meant, here or where one that is here began.
-    fn session_or_ancestor(&self, wanted: &str) -> Result<SessionId, BranchError> {
-        match self.session_meant(Some(wanted), wanted) {
-            Err(error @ TargetError::UnknownSession { .. }) => Ok(self.ancestor_elsewhere(wanted)?.ok_or(error)?),
-            found => Ok(found?.session.id),
-        }
-    }
-
     /// A session with its end: the last checkpoint of its own in whichever store knows of one.
     fn compared(&self, session: &SessionId) -> Result<Compared, StoreError> {
         let lineage = self.lineage(session)?;
-        // A checkpoint that was copied from a parent's store is not its end.
-        let is_here = self.store.session(session)?.is_some();
-        let end = if is_here { self.end_of(session)? } else { None };
-        if end.is_some() {
+        // One that works elsewhere, as the parent in the folder of a fork, has its end there.
+        let works_here = self.store.session(session)?.is_some_and(|row| !row.session.along);
+        let end = self.end_of(session)?;
+        if works_here && end.is_some() {
             return Ok(Compared { lineage, end, elsewhere: None });
         }
-        for there in self.histories_of(session).0 {
-            let end = there.end_of(session)?;
-            if end.is_some() || !is_here {
+        for there in self.histories_of(session) {
+            if let Some(end) = there.end_of(session)? {
                 self.store.read_beside(there.store.clone());
-                // Whichever knows more of its ancestors.
-                let of_there = there.lineage(session)?;
-                let lineage = if of_there.sessions().count() > lineage.sessions().count() { of_there } else { lineage };
-                return Ok(Compared { lineage, end, elsewhere: Some(there) });
+                return Ok(Compared { lineage, end: Some(end), elsewhere: Some(there) });
             }
         }
-        Ok(Compared { end: self.fork_begun_at(session)?, lineage, elsewhere: None })
+        let end = if end.is_some() { end } else { self.fork_begun_at(session)? };
+        Ok(Compared { end, lineage, elsewhere: None })
+    }
+
+    /// The other workspaces that a session works in, each with what it has recorded, the one that this is a fork of first. Those
+    /// that cannot be read tell nothing.
+    fn histories_of(&self, session: &SessionId) -> Vec<Self> {
+        let engine = self.engine();
+        let mut others = self.home.workspaces_of(session);
+        others.retain(|(id, _)| *id != self.record.id);
+        others.sort_by_key(|(id, _)| Some(id) != self.record.forked_from.as_ref());
+        let read = |(id, _)| engine.read(&id, engine.where_it_is(self.home.known(&id)?).path).ok();
+        others.into_iter().filter_map(read).collect()
     }
 
     /// Where a fork began in which nothing was done yet: that is its end too.
@@ -97,7 +97,11 @@ impl History {
         match begun {
             Ok(row) => Ok(Some(row)),
             Err(TargetError::Store(error)) => Err(error),
-            Err(_) => Ok(None),
+            // The parent has no later turn: the fork began where it is now.
+            Err(_) => match self.end_of(&origin.parent) {
+                Ok(end) if self.record.forked_from.is_none() => Ok(end),
+                _ => self.store.head(self.record.line),
+            },
         }
     }
 

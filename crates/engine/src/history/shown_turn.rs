@@ -86,9 +86,6 @@ impl History {
     /// Where there is no such turn or step, or the store refuses.
     pub fn turn_shown(&self, target: impl IntoTarget, options: &TurnOptions) -> Result<Option<TurnShown>, TargetError> {
         let target = &target.into_target()?;
-        if let Some((there, said)) = self.parents_history(target)? {
-            return there.turn_shown(said, options);
-        }
         let Some(meant) = self.turn_meant(target)? else { return Ok(None) };
         let key = (meant.session.clone(), meant.turn);
         let Some(mut turn) = self.turn_views([key.clone()])?.pop() else { return Ok(None) };

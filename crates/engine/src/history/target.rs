@@ -1,7 +1,5 @@
 //! Resolving a target to a checkpoint.
 
-use std::path::{Path, PathBuf};
-
 use piton_model::diff;
 use piton_model::near::nearest;
 use piton_model::target::{BadTarget, TurnPlace, meant_turn};
@@ -68,23 +66,6 @@ pub enum TargetError {
         /// The last there is.
         last: u32,
     },
-    /// The turn is one that a branch shares with a session of another workspace, whose store does not tell it.
-    #[error("turn {turn} is of session {}, which this one is a branch of, and {}", parent.short(), is_not_told(place.as_deref(), why))]
-    InParent {
-        turn: u32,
-        parent: SessionId,
-        /// The workspace whose store should have it; none where no store does.
-        place: Option<PathBuf>,
-        why: String,
-    },
-    /// The turn is one that a branch shares with a session of another workspace, and what it did was done there.
-    #[error("turn {turn} is of session {}, which this one is a branch of, and changed nothing in this folder: it worked in {}", parent.short(), place.display())]
-    DoneInParent {
-        turn: u32,
-        parent: SessionId,
-        /// Where it worked.
-        place: PathBuf,
-    },
     /// The turn has no such step.
     #[error("turn {turn} has no step {step}; it has {last}")]
     NoStep { turn: u32, step: u32, last: u32 },
@@ -145,13 +126,6 @@ impl IntoTarget for &String {
     }
 }
 
-fn is_not_told(place: Option<&Path>, why: &str) -> String {
-    match place {
-        Some(place) => format!("the store of {} does not have it any more: {why}", place.display()),
-        None => "no store has its checkpoints any more".to_owned(),
-    }
-}
-
 impl History {
     /// The checkpoint that a target refers to, as it was recorded. If the view differs from the record, the view is rebuilt.
     pub fn resolve(&self, target: impl IntoTarget) -> Result<CheckpointRow, TargetError> {
@@ -160,9 +134,6 @@ impl History {
 
     /// The same for what is a target already.
     pub(crate) fn checkpoint_at(&self, wanted: &Target) -> Result<CheckpointRow, TargetError> {
-        if let Some(row) = self.checkpoint_in_parent(wanted)? {
-            return Ok(row);
-        }
         let row = self.resolve_row(wanted).map_err(|error| match error {
             TargetError::Unknown { target, .. } => TargetError::Unknown { near: self.near_targets(wanted), target },
             error => error,
@@ -264,17 +235,8 @@ impl History {
         })
     }
 
-    /// Why nothing here is of a turn that a conversation was asked for.
+    /// That a conversation has no such turn.
     pub(crate) fn no_turn(&self, lineage: &Lineage, turn: u32) -> TargetError {
-        let target = Target::turn(lineage.session().to_string(), turn, TurnPlace::Before);
-        match self.parents_history(&target) {
-            Ok(Some((there, _))) => {
-                let parent = lineage.session_of(turn).clone();
-                return TargetError::DoneInParent { turn, parent, place: there.path };
-            }
-            Err(error @ TargetError::InParent { .. }) => return error,
-            _ => {}
-        }
         match self.last_turn_in(lineage) {
             Ok(last) => TargetError::NoTurn { turn, session: lineage.session().clone(), last },
             Err(error) => error.into(),

@@ -151,6 +151,10 @@ impl Locked<'_> {
         if let Some(change) = noted.change {
             writer.record(Record::Workspace(change.clone()))?;
         }
+        if self.record.forked_from.is_some() {
+            // What it goes back to may be in the store of the fork's parent alone.
+            operation.needs().into_iter().try_for_each(|need| writer.take_beside(need.object))?;
+        }
         writer.record(Record::Checkpoint(before.clone()))?;
         writer.record(Record::Operation(Box::new(operation.clone())))?;
         writer.commit(true, keeps_index)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use piton_host::git::{NewWorktree, WorktreeError};
 use piton_model::conversation::Began;
 use piton_model::{CheckpointId, Session};
-use piton_store::{CheckpointRow, PATIENCE, StoreError};
+use piton_store::{CheckpointRow, StoreError};
 
 use crate::capture::{CaptureError, CaptureOptions};
 use crate::conversation::BranchTerms;
@@ -82,7 +82,10 @@ impl Workspace {
             _ => None,
         };
         let layout = match &options.worktree {
-            Some(folder) => Some(self.lay_out_fork(folder, &found.map_err(OperationError::from)?)?),
+            Some(folder) => {
+                let target = found.map_err(OperationError::from)?;
+                Some((self.lay_out_fork(folder, &target)?, target))
+            }
             None => None,
         };
         let terms = BranchTerms {
@@ -90,8 +93,8 @@ impl Workspace {
             goes: false,
             name: options.name.clone(),
             summary: None,
-            cwd: layout.as_ref().map(|layout| layout.place.clone()),
-            worktree: layout.as_ref().map(|layout| layout.step.clone()),
+            cwd: layout.as_ref().map(|(layout, _)| layout.place.clone()),
+            worktree: layout.as_ref().map(|(layout, _)| layout.step.clone()),
         };
         if layout.is_none() && self.plan_branch(&point, &terms).map_err(OperationError::from)?.view.anew {
             return Err(ForkError::NothingSaid(point.turn));
@@ -102,7 +105,7 @@ impl Workspace {
             Some(id) => self.store.session(id)?.map(|row| row.session),
             None => None,
         };
-        let worktree = layout.map(|layout| self.begin_there(layout, session, git.as_ref()));
+        let worktree = layout.map(|(layout, target)| self.begin_there(layout, &target, session, git.as_ref()));
         Ok(ForkOutcome { outcome, worktree })
     }
 
@@ -117,7 +120,13 @@ impl Workspace {
     }
 
     /// Makes the new folder a workspace that knows the branch. What fails here is said: the branch and the folder are there.
-    fn begin_there(&self, layout: Layout, session: Option<Session>, git: Option<&NewWorktree>) -> WorktreeView {
+    fn begin_there(
+        &self,
+        layout: Layout,
+        target: &CheckpointRow,
+        session: Option<Session>,
+        git: Option<&NewWorktree>,
+    ) -> WorktreeView {
         let verified = layout.is_whole();
         let made =
             git.map(|git| git.make(&layout.place).map(|()| git.commit.clone()).map_err(|error| error.to_string()));
@@ -127,11 +136,7 @@ impl Workspace {
             None => (None, None),
         };
         let Layout { place, skipped, .. } = layout;
-        let about = match session.as_ref().and_then(|session| session.origin.as_ref()) {
-            Some(origin) => format!("fork of {} before turn {}", origin.parent.short(), origin.turn),
-            None => "fork".to_owned(),
-        };
-        let begun = self.begin_workspace(&place, session, about);
+        let begun = self.begin_workspace(&place, target, session);
         WorktreeView {
             path: place,
             verified,
@@ -143,17 +148,27 @@ impl Workspace {
         }
     }
 
-    fn begin_workspace(&self, place: &Path, session: Option<Session>, about: String) -> Result<CheckpointId, String> {
+    fn begin_workspace(
+        &self,
+        place: &Path,
+        target: &CheckpointRow,
+        session: Option<Session>,
+    ) -> Result<CheckpointId, String> {
         let engine = self.engine();
+        let options = InitOptions { force: false, budget: Some(self.record.budget) };
         let open = || -> Result<Workspace, OpenError> {
-            engine.init(place, InitOptions { force: false, budget: Some(self.record.budget) })?;
+            let made = engine.init_fork(place, options, Some(self.record.id.clone()))?;
+            if let Some(session) = &session {
+                self.home.note_session(&session.id, &made.id, false)?;
+            }
             engine.open(place)
         };
         let mut there = open().map_err(|error| error.to_string())?;
-        if let Some(session) = session {
-            let mut record = || -> Result<(), StoreError> { there.lock(PATIENCE)?.record_session(&session) };
-            record().map_err(|error| error.to_string())?;
-        }
+        there.take_over(self, target, session.as_ref()).map_err(|error| error.to_string())?;
+        let about = match session.as_ref().and_then(|session| session.origin.as_ref()) {
+            Some(origin) => format!("fork of {} before turn {}", origin.parent.short(), origin.turn),
+            None => "fork".to_owned(),
+        };
         let captured = there.capture(&CaptureOptions { annotation: Some(about), ..CaptureOptions::default() });
         captured.map(|captured| captured.checkpoint.checkpoint.id).map_err(|error: CaptureError| error.to_string())
     }

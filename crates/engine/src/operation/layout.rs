@@ -99,7 +99,6 @@ impl Workspace {
         let (result, new) = plan.result(&source, empty)?;
         // They are garbage if it comes to nothing; the operation must find them, whoever ends it.
         let locked = self.lock(PATIENCE)?;
-        locked.keep_from_parent(target)?;
         let mut writer = locked.writer()?;
         for tree in trees.values().chain(new.values()) {
             writer.tree(tree)?;

@@ -87,9 +87,6 @@ impl Workspace {
             }
             shown => locked.settle_running(ask, shown.as_ref().map(|(_, draft, _)| &draft.known))?,
         };
-        if let Asked::Rewind(asked) = ask {
-            locked.keep_from_parent(&asked.target)?;
-        }
         let RootToRewind { root, change, made } = locked.root_to_rewind(ask)?;
         let mut forced = shown.as_ref().map(|(.., forced)| forced.clone()).unwrap_or_default();
         // Goes after the bits are put back, and before the lock does.

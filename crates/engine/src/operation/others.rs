@@ -99,14 +99,8 @@ impl History {
         };
         let is_content = |entry: &Option<Entry>| matches!(entry, Some(Entry::File { .. } | Entry::Symlink { .. }));
         let known: HashSet<&WorkspacePath> = since.iter().map(|change| &change.path).collect();
-        let begun = self.begun_with(target)?;
         let (mut came, mut differ) = (Vec::new(), BTreeMap::new());
         for change in changes {
-            if let Some(begun) = &begun
-                && diff::lookup(&self.store, &begun.tree, &change.path)?.is_some()
-            {
-                continue;
-            }
             if !is_content(&change.after) || !change.path.is_in_scope(paths) {
                 continue;
             }

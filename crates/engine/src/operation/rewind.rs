@@ -119,8 +119,8 @@ impl History {
     /// Other workspaces that a checkpoint's session worked in.
     pub(crate) fn other_workspaces(&self, target: &CheckpointRow) -> Vec<PathBuf> {
         let Some(place) = &target.checkpoint.place else { return Vec::new() };
-        // Of a moment that came from elsewhere, nobody asked for the folder that it came from.
-        if target.moment() == 0 {
+        // In the folder of a fork, nobody asked for that of its parent.
+        if self.store.session(&place.session).is_ok_and(|row| row.is_some_and(|row| row.session.along)) {
             return Vec::new();
         }
         let all = self.home.workspaces_of(&place.session).into_iter();

@@ -8,8 +8,8 @@ use piton_engine::model::Scope;
 use piton_engine::model::conversation::Began;
 use piton_engine::view::{ForkOutcome, TurnView};
 use piton_engine::{
-    Carry, Choice, CompareOptions, DiffOptions, ForkError, ForkOptions, LayoutError, OpenError, OperationError,
-    RewindOptions, TargetError, TurnOptions, UndoOptions, Which, Workspace, WorktreeError,
+    Carry, Choice, CompareOptions, DiffOptions, ForkError, ForkOptions, LayoutError, OpenError, RewindOptions,
+    TargetError, TurnOptions, UndoOptions, Which, Workspace, WorktreeError,
 };
 use piton_host::fail;
 use piton_testkit::{Claude, World, git, snapshot, three_turns};
@@ -117,16 +117,17 @@ fn a_worktree_has_the_code_of_that_moment_and_the_agent_goes_on_there() {
     let workspace = world.engine.open(&folder).unwrap();
     assert_eq!(workspace.log(Default::default()).unwrap().checkpoints[0].id, made.checkpoint.unwrap());
     let sessions = workspace.sessions().unwrap().sessions;
-    assert_eq!((sessions.len(), &sessions[0].agent_id), (1, &id));
-    assert_eq!(sessions[0].origin.as_ref().unwrap().parent, claude.session());
-    // A turn that it shares with its parent is read through the parent's store.
+    let current: Vec<_> = sessions.iter().filter(|session| session.current).collect();
+    assert_eq!((current.len(), &current[0].agent_id), (1, &id));
+    assert_eq!(current[0].origin.as_ref().unwrap().parent, claude.session());
+    // A turn that it shares with its parent is a turn of its own.
     assert_eq!(workspace.resolve("t1").unwrap().checkpoint.place.unwrap().session, claude.session());
     assert!(matches!(workspace.resolve("t7"), Err(TargetError::NoTurn { .. })));
     drop(workspace);
     // And what becomes of the branch is known in both.
     world.open().rename_session(&id, "beside").unwrap();
-    let name = world.engine.open(&folder).unwrap().sessions().unwrap().sessions[0].name.clone();
-    assert_eq!(name.as_deref(), Some("beside"));
+    let there = world.engine.open(&folder).unwrap().sessions().unwrap().sessions;
+    assert!(there.iter().any(|session| session.agent_id == id && session.name.as_deref() == Some("beside")));
     world.assert_sound();
     // A later rewind here has nothing to do with that folder.
     let options = piton_engine::RewindOptions { outside: true, ..Default::default() };
@@ -222,7 +223,7 @@ fn a_worktree_of_gits_is_detached_where_git_was_then_and_moves_no_reference() {
     git(&repository, &["add", "a.txt", ".gitignore"]);
     git(&repository, &["commit", "-q", "-m", "one"]);
     let claude = Claude::new(&world, 1);
-    claude.edits("first", &["a.txt"], |world| {
+    claude.edits("first", &["a.txt", "large.bin", "new.txt"], |world| {
         world.write("a.txt", "first\n");
     });
     claude.talks("second");
@@ -269,69 +270,109 @@ fn where_git_cannot_have_a_worktree_nothing_is_made() {
     assert!(world.open().fork("t3", &with_git(&folder)).unwrap().worktree.unwrap().git.is_some());
 }
 
-#[test]
-fn the_parents_turns_are_targets_in_the_folder_of_a_fork_and_an_operation_copies_what_it_needs() {
-    let world = World::new();
-    world.write("a.txt", "at first\n").write("dir/b.txt", "b\n").write("large.bin", "x".repeat(3 << 20));
-    let claude = Claude::new(&world, 1);
-    claude.edits("first", &["a.txt"], |world| {
-        world.write("a.txt", "after the first\n").write("large.bin", "y".repeat(3 << 20)).write("new.txt", "new\n");
+/// Two turns, an edit by hand between them, and the fork of the third.
+fn forked_after_two(world: &World) -> (Claude<'_>, PathBuf, ForkOutcome) {
+    world.write("a.txt", "1\n2\n3\n4\n5\n").write("dir/b.txt", "b\n").write("large.bin", "x".repeat(3 << 20));
+    let claude = Claude::new(world, 1);
+    claude.edits("first", &["a.txt", "large.bin", "new.txt"], |world| {
+        world.write("a.txt", "first\n2\n3\n4\n5\n").write("large.bin", "y".repeat(3 << 20)).write("new.txt", "new\n");
     });
-    claude.edits("second", &["dir/b.txt"], |world| {
+    world.write("a.txt", "first\n2\n3\n4\n5\nmine\n");
+    claude.edits("second", &["dir/b.txt", "c.txt"], |world| {
         world.remove("dir").write("c.txt", "c\n");
     });
+    claude.prompt("third");
     let folder = world.base().join("beside");
-    let forked = world.open().fork("t2", &into(&folder)).unwrap();
+    let forked = world.open().fork("t3", &into(&folder)).unwrap();
+    assert_eq!(forked.worktree.as_ref().unwrap().problem, None);
+    (claude, folder, forked)
+}
+
+#[test]
+fn the_turns_that_a_fork_shares_with_its_parent_are_turns_in_its_folder() {
+    let world = World::new();
+    let (claude, folder, forked) = forked_after_two(&world);
     let begun = snapshot(&folder);
     let there = || world.engine.open(&folder).unwrap();
-    // What a fork of a fork shares is two stores away.
-    let further = world.base().join("further");
-    let of_fork = Claude::resumed_in(&world, &agent_id(&forked), folder.clone());
-    of_fork.talks("another second");
-    there().fork("t2", &into(&further)).unwrap();
-    let further = world.engine.open(&further).unwrap();
-    assert_eq!(further.resolve("t1").unwrap().checkpoint.id, world.open().resolve("t1").unwrap().checkpoint.id);
-    // Looking needs nothing copied.
+    assert_sound_in(&there());
+    let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap_or_default();
+    let sessions = there().sessions().unwrap().sessions;
+    let current: Vec<_> = sessions.iter().filter(|session| session.current).map(|session| &session.agent_id).collect();
+    assert_eq!(current, [&agent_id(&forked)]);
+    assert!(
+        matches!(there().resolve("t3"), Err(TargetError::NoTurn { last: 2, .. })),
+        "that one is the parent's alone"
+    );
+    // Looking copies nothing.
     let held = held_by(&there());
-    let diff =
-        there().diff(&DiffOptions { from: Some("t1".parse().unwrap()), context: 3, ..Default::default() }).unwrap();
-    assert_eq!(diff.files.len(), 3, "{diff:?}");
+    let diff = there().diff(&DiffOptions { from: "t1".parse().ok(), context: 3, ..Default::default() }).unwrap();
+    assert_eq!(diff.files.len(), 5, "{diff:?}");
     assert!(diff.files.iter().all(|file| !file.unavailable));
     let shown = there().turn_shown("t1", &TurnOptions { context: 3, ..Default::default() }).unwrap().unwrap();
-    assert_eq!(shown.diffs.len(), 3);
-    let plan = there().plan_rewind("t1", &RewindOptions { scope: Some(Scope::Code), ..Default::default() }).unwrap();
-    assert_eq!((plan.view().restored.len(), plan.view().deleted.len()), (2, 1), "{:?}", plan.view());
-    assert!(plan.view().others.is_empty(), "it began with what its parent did: {:?}", plan.view().others);
-    assert_eq!(held_by(&there()), held);
-    // What the parent did was done elsewhere, and is not taken back here.
-    let choice = Choice { what: Some(Which::Places(vec![(1, None)])), ..Choice::default() };
-    let error = there().plan_undo(&UndoOptions { choice, ..UndoOptions::default() }).err().unwrap();
-    let OperationError::Target(TargetError::DoneInParent { turn: 1, place, .. }) = &error else { panic!("{error}") };
-    assert_eq!(*place, world.ws());
-    // It goes back to before all that was ever done in this folder, and back again.
+    assert_eq!((shown.diffs.len(), shown.running), (3, false));
     let code = RewindOptions { scope: Some(Scope::Code), ..Default::default() };
-    let rewound = there().rewind_now("t1", &code).unwrap();
-    assert!(rewound.verified);
-    assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "at first\n");
-    assert_eq!(std::fs::read(folder.join("large.bin")).unwrap(), "x".repeat(3 << 20).as_bytes());
+    let plan = there().plan_rewind("t1", &code).unwrap();
+    let others: Vec<_> = plan.view().others.iter().map(|file| &file.path.path[..]).collect();
+    assert_eq!(others, ["a.txt"], "the line that the user wrote");
+    assert!(plan.view().other_workspaces.is_empty());
+    assert_eq!(held_by(&there()), held);
+    // It goes back to before all that was ever done in this folder, and back again.
+    assert!(there().rewind_now("t1", &code).unwrap().verified);
+    assert_eq!(
+        (read("a.txt"), read("new.txt"), read("dir/b.txt")),
+        ("1\n2\n3\n4\n5\n".into(), "".into(), "b\n".into())
+    );
+    assert_eq!(read("large.bin"), "x".repeat(3 << 20));
     there().redo_now(&Default::default()).unwrap();
     assert!(snapshot(&folder) == begun, "{}", snapshot(&folder).differences(&begun).join("\n"));
-    // What the user does in it is carried over where they say so.
-    std::fs::write(folder.join("mine.txt"), "mine").unwrap();
-    let mine = RewindOptions { carry: Carry::Mine, ..code.clone() };
-    there().rewind_now("t1", &mine).unwrap();
-    assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "at first\n");
-    assert_eq!(std::fs::read_to_string(folder.join("mine.txt")).unwrap(), "mine");
-    assert!(!folder.join("new.txt").exists());
+    // What the user wrote, there and here, is carried over.
+    std::fs::write(folder.join("here.txt"), "mine too").unwrap();
+    there().rewind_now("t1", &RewindOptions { carry: Carry::Mine, ..code.clone() }).unwrap();
+    assert_eq!((read("a.txt"), read("here.txt")), ("1\n2\n3\n4\n5\nmine\n".into(), "mine too".into()));
     there().redo_now(&Default::default()).unwrap();
+    // One turn of them is taken back.
+    let choice = Choice { what: Some(Which::Places(vec![(1, None)])), ..Choice::default() };
+    there().undo_now(&UndoOptions { choice, ..UndoOptions::default() }).unwrap();
+    assert_eq!(
+        (read("a.txt"), read("c.txt"), read("new.txt")),
+        ("1\n2\n3\n4\n5\nmine\n".into(), "c\n".into(), "".into())
+    );
+    there().redo_now(&Default::default()).unwrap();
+    assert_eq!(world.read("a.txt"), "first\n2\n3\n4\n5\nmine\n");
     assert_sound_in(&there());
-    // The parent's store may go: what was gone back to stays whole, and of the others it is said.
-    let id = rewound.operation.unwrap().id;
+    // A fork of the fork knows them too, and what comes after in each is its own.
+    let of_fork = Claude::resumed_in(&world, &agent_id(&forked), folder.clone());
+    of_fork.talks("another third");
+    let further = world.base().join("further");
+    there().fork("t3.end", &into(&further)).unwrap();
+    let further = world.engine.open(&further).unwrap();
+    assert_eq!(further.resolve("t1").unwrap().checkpoint.id, world.open().resolve("t1").unwrap().checkpoint.id);
+    let of_third = further.resolve("t3").unwrap().checkpoint.place.unwrap().session;
+    assert_eq!(of_third, of_fork.session());
+    claude.answers("well");
+    assert_eq!(world.open().resolve("t3").unwrap().checkpoint.place.unwrap().session, claude.session());
+    assert_sound_in(&further);
+}
+
+#[test]
+fn what_a_fork_went_back_to_is_its_own_and_the_rest_needs_the_parents_store() {
+    let world = World::new();
+    let (_, folder, _) = forked_after_two(&world);
+    let there = || world.engine.open(&folder).unwrap();
+    let code = RewindOptions { scope: Some(Scope::Code), ..Default::default() };
+    there().rewind_now("t2", &code).unwrap();
+    there().redo_now(&Default::default()).unwrap();
+    let begun = snapshot(&folder);
     std::fs::remove_dir_all(world.open().store_folder()).unwrap();
-    let Err(TargetError::InParent { turn: 1, parent, .. }) = there().resolve("t1") else { panic!("it is gone") };
-    assert_eq!(parent, claude.session());
-    assert_sound_in(&there());
-    assert!(there().operations().unwrap().operations.iter().any(|one| one.id == id));
+    let plan = there().plan_rewind("t1", &code).unwrap();
+    assert!(!plan.view().not_done.is_empty(), "{:?}", plan.view());
+    let error = there().rewind_now("t1", &code).unwrap_err();
+    assert!(snapshot(&folder) == begun, "{error}");
+    there().rewind_now("t2", &code).unwrap();
+    assert_eq!(std::fs::read_to_string(folder.join("dir/b.txt")).unwrap(), "b\n");
+    there().redo_now(&Default::default()).unwrap();
+    let found = there().verify(false).unwrap();
+    assert!(!found.sound);
 }
 
 #[test]
@@ -344,8 +385,9 @@ fn a_fork_and_its_parent_are_compared_from_either_folder() {
     // Before anything was done in it, it ends where it began.
     for there in [world.open(), world.engine.open(&folder).unwrap()] {
         let begun = there.compare(&claude.id, &branch, CompareOptions::default()).unwrap();
-        assert_eq!(begun.end_b, Some(world.open().resolve("t3").unwrap().checkpoint.id));
-        assert!(begun.turns_b.is_empty() && begun.diff.is_some());
+        assert!(begun.turns_b.is_empty() && begun.end_b.is_some());
+        let files: Vec<_> = begun.diff.unwrap().files.into_iter().map(|file| file.change.path.path).collect();
+        assert_eq!(files, ["a.txt"]);
     }
     std::fs::write(folder.join("theirs.txt"), "theirs\n").unwrap();
     let of_fork = Claude::resumed_in(&world, &branch, folder.clone());

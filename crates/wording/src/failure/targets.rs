@@ -58,17 +58,6 @@ impl From<TargetError> for Failure {
             TargetError::NoTurn { session, .. } => {
                 Self::user(Code::UnknownTurn, text).hint(text![log().of_session(&session), " lists its turns"])
             }
-            TargetError::DoneInParent { turn, parent, place } => {
-                let (here, there) = (format!("t{turn}"), format!("{}:t{turn}", parent.short()));
-                Self::user(Code::UnknownTurn, text)
-                    .hint(text![call("rewind").arg(here), " puts this folder's files as they were before it"])
-                    .hint(text![call("undo").arg(there).there(place), " takes back what it did there"])
-            }
-            TargetError::InParent { place: Some(place), .. } => Self::user(Code::UnknownTurn, text)
-                .hint(text![call("doctor").there(place), " says what is wrong there"]),
-            TargetError::InParent { place: None, .. } => {
-                Self::user(Code::UnknownTurn, text).hint(text![log(), " lists what this store has"])
-            }
             TargetError::NoStep { .. } => {
                 Self::user(Code::UnknownStep, text).hint(text![log().arg("--steps"), " lists the steps of each turn"])
             }
