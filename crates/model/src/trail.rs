@@ -32,13 +32,19 @@ struct MovesAt {
     by_operation: bool,
     leading_from: Leads,
     leading_to: Leads,
+    /// The numbers of both maps as the operation made them, each the same for equal ones: they are compared again and again.
+    ways: (usize, usize),
 }
 
 impl MovesAt {
     fn is_taken_back_by(&self, next: &Self) -> bool {
-        let both = self.by_operation && next.by_operation;
-        both && self.leading_from == next.leading_to && self.leading_to == next.leading_from
+        self.by_operation && next.by_operation && self.ways == (next.ways.1, next.ways.0)
     }
+}
+
+/// Every path that something was moved from or to.
+fn ends_of<'a>(moves: impl IntoIterator<Item = &'a MovesAt>) -> BTreeSet<&'a WorkspacePath> {
+    moves.into_iter().flat_map(|at| at.leading_from.keys().chain(at.leading_to.keys())).collect()
 }
 
 /// One file with the changes of it that are taken back or carried over.
@@ -123,15 +129,30 @@ impl Moved {
                 moves.leading_to.insert(to, from);
             }
         }
-        // What an operation moved and the next one moved back has never been elsewhere.
-        let mut kept: Vec<MovesAt> = Vec::new();
-        for moves in all.into_values() {
+        let mut numbers: BTreeMap<Leads, usize> = BTreeMap::new();
+        let mut number_of = |leads: &Leads| {
+            let next = numbers.len();
+            *numbers.entry(leads.clone()).or_insert(next)
+        };
+        for moves in all.values_mut().filter(|moves| moves.by_operation) {
+            moves.ways = (number_of(&moves.leading_from), number_of(&moves.leading_to));
+        }
+        Self(all.into_values().collect())
+    }
+
+    /// The moves after one moment and up to another. What an operation moved and the next one moved back in that time was never
+    /// elsewhere for whoever looks from its ends. Who asks about a moment in between has to look from there. The newest go first:
+    /// of an operation, its redo and the redo of that, it is the first that stands.
+    fn between(&self, after: SeqNumber, until: SeqNumber) -> Vec<&MovesAt> {
+        let mut kept: Vec<&MovesAt> = Vec::new();
+        for moves in self.0.iter().rev().filter(|moves| moves.at > after && moves.at <= until) {
             match kept.last() {
-                Some(last) if last.is_taken_back_by(&moves) => drop(kept.pop()),
+                Some(next) if moves.is_taken_back_by(next) => drop(kept.pop()),
                 _ => kept.push(moves),
             }
         }
-        Self(kept)
+        kept.reverse();
+        kept
     }
 
     pub fn is_empty(&self) -> bool {
@@ -156,21 +177,21 @@ impl Moved {
 
     /// The files that were moved since a moment: where each was then, and where it is now.
     pub fn since(&self, then: SeqNumber) -> impl Iterator<Item = Move> {
-        let moves =
-            self.ends().into_iter().filter_map(move |from| match self.forth(from.clone(), then, SeqNumber::MAX) {
-                Spot::At(to) if to != *from => Some(Move { from: from.clone(), to }),
-                _ => None,
-            });
+        let ends = ends_of(self.between(then, SeqNumber::MAX)).into_iter();
+        let moves = ends.filter_map(move |from| match self.forth(from.clone(), then, SeqNumber::MAX) {
+            Spot::At(to) if to != *from => Some(Move { from: from.clone(), to }),
+            _ => None,
+        });
         moves.collect::<Vec<_>>().into_iter()
     }
 
     /// For each file that was moved since a moment, every path that it had from then on, the one of now first.
     pub fn chains(&self, then: SeqNumber) -> Vec<Vec<WorkspacePath>> {
-        let moments: Vec<SeqNumber> = self.0.iter().map(|moves| moves.at).filter(|at| *at > then).collect();
+        let since = self.between(then, SeqNumber::MAX);
         let mut chains = Vec::new();
-        for end in self.ends() {
+        for end in ends_of(since.iter().copied()) {
             let mut chain = vec![end.clone()];
-            for at in moments.iter().rev() {
+            for MovesAt { at, .. } in since.iter().rev() {
                 match self.back(end.clone(), SeqNumber::MAX, at - 1) {
                     Spot::At(path) if chain.last() != Some(&path) => chain.push(path),
                     Spot::At(_) => {}
@@ -189,9 +210,16 @@ impl Moved {
         self.led_from(at, path).into_iter().chain(self.led_to(at, path))
     }
 
-    /// Every path that something was moved from or to.
+    /// Every path that something was moved from or to, without what was moved back right away.
     pub fn ends(&self) -> BTreeSet<&WorkspacePath> {
-        self.0.iter().flat_map(|at| at.leading_from.keys().chain(at.leading_to.keys())).collect()
+        ends_of(self.between(SeqNumber::MIN, SeqNumber::MAX))
+    }
+
+    /// The same, and those for whoever looks from one of these changes.
+    fn ends_for(&self, taken: &[Taken]) -> BTreeSet<WorkspacePath> {
+        let moments: BTreeSet<SeqNumber> = taken.iter().map(|one| one.at.saturating_sub(1)).collect();
+        let ends = |after: SeqNumber| ends_of(self.between(after, SeqNumber::MAX));
+        self.ends().into_iter().chain(moments.into_iter().flat_map(ends)).cloned().collect()
     }
 
     fn leave_out(&mut self, is_out: impl Fn(SeqNumber, &Move) -> bool) {
@@ -220,14 +248,14 @@ impl Moved {
 
     /// Follows a file forward, from after one moment to after another.
     fn forth(&self, path: WorkspacePath, from: SeqNumber, to: SeqNumber) -> Spot {
-        let moves = self.0.iter().filter(|moves| moves.at > from && moves.at <= to);
+        let moves = self.between(from, to).into_iter();
         // When an operation moves away what took the file's path, the file is back there.
         followed(path, moves.map(|moves| (moves, &moves.leading_from, &moves.leading_to)), |_, now| now)
     }
 
     /// Follows a file backward, from after one moment to after another.
     fn back(&self, path: WorkspacePath, from: SeqNumber, to: SeqNumber) -> Spot {
-        let moves = self.0.iter().rev().filter(|moves| moves.at > to && moves.at <= from);
+        let moves = self.between(to, from).into_iter().rev();
         // What an operation made room for was there before the file that it moved away arrived.
         followed(path, moves.map(|moves| (moves, &moves.leading_to, &moves.leading_from)), |last, _| last)
     }
@@ -278,7 +306,7 @@ pub fn follow(taken: Vec<Taken>, moved: &Moved, begin: Begin) -> Sorted {
     // If only one end of a move is taken, the other is not meant: it is somebody else's, or already as it should be.
     let is_taken: BTreeSet<(SeqNumber, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
     moved.leave_out(|at, one| is_taken.contains(&(at, &one.from)) != is_taken.contains(&(at, &one.to)));
-    let ends: BTreeSet<WorkspacePath> = moved.ends().into_iter().cloned().collect();
+    let ends = moved.ends_for(&taken);
     let (mut on_trail, mut rest) = (Vec::new(), Vec::new());
     for one in taken {
         if !ends.contains(&one.path) {
@@ -480,6 +508,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_edit_between_an_operation_and_the_one_that_took_it_back_is_where_the_file_went() {
+        let one = |from: &str, to: &str| vec![Move { from: path(from), to: path(to) }];
+        let there_and_back = [(2, one("f", "g")), (4, one("g", "f"))];
+        let twice = there_and_back.into_iter().chain([(6, one("f", "g"))]);
+        let moved = Moved::new([], twice);
+        for (at, now) in [(1, "f"), (3, "g"), (5, "f")] {
+            assert_eq!(moved.path_now(&path(now), at), Some(path("g")), "{at}");
+        }
+        // The first of the three stands with the move that is asked about, the other two left no trace.
+        let change = |at: SeqNumber, name: &str, after: &str, before: &str| {
+            let version = |content: &str| (!content.is_empty()).then(|| entry(content));
+            Taken { at, path: path(name), link: Link { after: version(after), before: version(before) } }
+        };
+        let sorted = follow(vec![change(2, "f", "", "0"), change(2, "g", "0", "")], &moved, Begin::Now);
+        let step = TrailStep { from: Some((path("g"), entry("0"))), to: Some((path("f"), entry("0"))) };
+        let expected = Trail { begins: Some(path("g")), now: path("g"), steps: vec![step] };
+        assert_eq!(sorted.trails, [expected]);
     }
 
     #[test]

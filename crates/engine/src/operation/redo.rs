@@ -363,7 +363,8 @@ impl History {
         }
     }
 
-    /// The operations that were carried out after one, oldest first. Where one of them may be lost, nobody knows them all.
+    /// The operations that were carried out after one, oldest first, without those that were taken back right away. Where one of
+    /// them may be lost, nobody knows them all.
     fn operations_after(&self, first: &OperationRow) -> Result<Vec<Operation>, OperationError> {
         if self.may_have_lost_operations(first.seq)? {
             return Err(OperationError::LaterMayBeLost(first.id.clone()));
@@ -374,7 +375,17 @@ impl History {
             OperationVerb::Checkout | OperationVerb::Recover => false,
         };
         let rows = self.store.operations_between(first.seq, i64::MAX as u64)?;
-        rows.iter().filter(changes_something).map(|row| Ok(self.store.operation(row)?)).collect()
+        let mut kept: Vec<Operation> = Vec::new();
+        // The newest first: of an operation, its redo and the redo of that, it is the first that stands.
+        for row in rows.iter().rev().filter(changes_something) {
+            let operation = self.store.operation(row)?;
+            match kept.last() {
+                Some(next) if leaves_no_trace_of(next, &operation) => drop(kept.pop()),
+                _ => kept.push(operation),
+            }
+        }
+        kept.reverse();
+        Ok(kept)
     }
 
     /// What a redo left to go on with. A damaged record says nothing.
@@ -384,4 +395,14 @@ impl History {
             _ => None,
         }
     }
+}
+
+/// Whether an operation took another one back completely, with nothing of others in between. Where the other one moved more than
+/// files, only that itself tells whether it is back.
+fn leaves_no_trace_of(operation: &Operation, other: &Operation) -> bool {
+    let OperationKind::Redo { of, also, left, only, .. } = &operation.kind else { return false };
+    let is_whole = also.is_empty() && left.is_empty() && only.is_empty();
+    let is_of_files = other.git.is_none() && other.conversation.is_none() && other.outside.is_empty();
+    // It follows the state before the other one only where it returned to just that.
+    *of == other.id && is_whole && is_of_files && operation.follows == other.before
 }
