@@ -1,6 +1,8 @@
 //! Resolving a target to a checkpoint.
 
-use piton_model::diff;
+use std::path::PathBuf;
+
+use piton_model::diff::{self, TreeSource};
 use piton_model::near::nearest;
 use piton_model::target::{BadTarget, TurnPlace, meant_turn};
 use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, Timestamp, TurnContext, When, WorkspacePath};
@@ -65,6 +67,12 @@ pub enum TargetError {
         session: SessionId,
         /// The last there is.
         last: u32,
+    },
+    /// Before a fork, and the store that has the files of that time does not tell them any more.
+    #[error("the files of that moment are in the store of {}, which this folder is a fork of, and are not there any more", parent.display())]
+    InParent {
+        /// The workspace's folder, or its store's where nothing is known of it.
+        parent: PathBuf,
     },
     /// The turn has no such step.
     #[error("turn {turn} has no step {step}; it has {last}")]
@@ -138,13 +146,20 @@ impl History {
             TargetError::Unknown { target, .. } => TargetError::Unknown { near: self.near_targets(wanted), target },
             error => error,
         })?;
-        match self.store.check_checkpoint(&row) {
+        let row = match self.store.check_checkpoint(&row) {
             Err(StoreError::Diverged { .. }) => {
                 self.store.rebuild()?;
-                self.resolve_row(wanted)
+                self.resolve_row(wanted)?
             }
-            checked => Ok(checked.map(|()| row)?),
+            checked => checked.map(|()| row)?,
+        };
+        if let Some(parent) = &self.record.forked_from
+            && let Err(StoreError::Missing(_)) = self.store.tree(&row.checkpoint.root.tree)
+        {
+            let known = self.home.known(parent).map(|known| known.path);
+            return Err(TargetError::InParent { parent: known.unwrap_or_else(|| self.home.folder(parent)) });
         }
+        Ok(row)
     }
 
     /// Targets that may have been meant by one that means nothing.

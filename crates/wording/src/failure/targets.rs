@@ -58,6 +58,9 @@ impl From<TargetError> for Failure {
             TargetError::NoTurn { session, .. } => {
                 Self::user(Code::UnknownTurn, text).hint(text![log().of_session(&session), " lists its turns"])
             }
+            TargetError::InParent { .. } => {
+                Self::user(Code::NotCaptured, text).hint(text![call("verify"), " lists what cannot be had"])
+            }
             TargetError::NoStep { .. } => {
                 Self::user(Code::UnknownStep, text).hint(text![log().arg("--steps"), " lists the steps of each turn"])
             }
