@@ -323,7 +323,9 @@ impl Engine {
         let _home = self.home.lock(PATIENCE)?;
         let already = self.home.settled(&path)?;
         let already_known = already.known.is_some();
-        let id = match already.known.map(|known| known.id).or(already.unused) {
+        let earlier = already.known.map(|known| known.id);
+        // What stood there before a fork is gone, and its records are not the fork's.
+        let id = match earlier.filter(|_| forked_from.is_none()).or(already.unused) {
             Some(id) => id,
             None => WorkspaceId::from_random(clock::random().map_err(failed)?),
         };

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use piton_model::diff::ChangeKind;
+use piton_model::diff::{Change, ChangeKind};
 use piton_model::inverse::{Conflict, Inverse, Why};
 use piton_model::ownership::{Candidate, Owner};
 use piton_model::{CheckpointId, Operation, OperationKind, Scope, SessionId, SkipReason, Target, When, WorkspacePath};
 use piton_store::{CheckpointRow, OperationState, StoreError};
 
+use crate::capture::sound::readable_changes;
 use crate::conversation::{BranchTerms, NoConversation, Point};
 use crate::history::changes::OwnedChange;
 use crate::history::lineage::Lineage;
@@ -344,6 +346,21 @@ impl History {
         self.changes_since_without(target, seen, paths, u64::MAX)
     }
 
+    /// How this folder differed from the beginning from a checkpoint of another one: whoever made it what it was is not known here,
+    /// and it counts as the user's.
+    fn from_another_folder(&self, target: &CheckpointRow) -> Result<Vec<OwnedChange>, OperationError> {
+        if target.checkpoint.line == self.record.line {
+            return Ok(Vec::new());
+        }
+        let Some(first) = self.store.first(self.record.line)?.map(Arc::new) else { return Ok(Vec::new()) };
+        let differ = readable_changes(&self.store, Some(&target.checkpoint.root), &first.checkpoint.root)?;
+        let change = |change: Change| {
+            let (kind, found_at) = (change.kind(), Some(first.clone()));
+            OwnedChange { path: change.path, owner: Owner::You, doubt: None, kind, found_at }
+        };
+        Ok(differ.into_iter().filter(|change| !change.implied).map(change).collect())
+    }
+
     /// The same as if no operation had happened from a record on.
     pub(crate) fn changes_since_without(
         &self,
@@ -357,6 +374,7 @@ impl History {
         let from = if may_be_older { 0 } else { target.seq + 1 };
         let mut changes = self.all_changes(from)?;
         changes.extend(self.uncaptured(seen)?);
+        changes.extend(self.from_another_folder(target)?);
         self.settle_halves(changes.iter_mut(), seen)?;
         changes.retain(|change| change.path.is_in_scope(paths));
         let effects = self.effects_until(&changes.iter().collect::<Vec<_>>(), until)?;
