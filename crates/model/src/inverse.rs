@@ -287,12 +287,14 @@ pub enum Why {
     Decided,
     /// It is only affected as the other end of a requested move, and others have edited it since.
     Along,
+    /// It differs from a checkpoint of another folder since this one was first captured: what of it is whose is not known.
+    Beginning,
 }
 
 impl Why {
     /// Whether a [`Decision`] can settle it.
     pub fn can_be_decided(self) -> bool {
-        !matches!(self, Self::Skipped | Self::InTheWay | Self::Along)
+        !matches!(self, Self::Skipped | Self::InTheWay | Self::Along | Self::Beginning)
     }
 
     /// The words a person reads.
@@ -313,6 +315,9 @@ impl Why {
             Self::Skipped => "holds things that are not captured, and a file would have to take its place",
             Self::Decided => "would lose lines that your decision about an earlier conflict brought back",
             Self::Along => "goes along with what is asked for, and holds edits of others since",
+            Self::Beginning => {
+                "was otherwise when this folder was first captured, and nobody knows what of it is yours"
+            }
             Self::InTheWay => "is no folder now, and what is asked for was in a folder there",
         }
     }

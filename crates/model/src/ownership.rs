@@ -24,8 +24,9 @@
 //! | 14 | a deletion of which nobody knows when it was | sure only by 1, 4, 5, or in a window that covers everything since the last capture |
 //!
 //! What writes and what is idle, [`crate::command`] reads from a command's text. A rival is a shell of another session that
-//! is open then and whose command is not known to be idle: two sessions may write one file at once, and an undo of one must
-//! never take the other's lines. In the background only a writer is one. Row 10 comes before row 9 for the windows
+//! is open then and whose command is a writer of the path too: two sessions may write one file at once, and an undo of one must
+//! never take the other's lines. In row 2, where no tool of the session is open any more, a command that is not known to be
+//! idle is one as well. Row 10 comes before row 9 for the windows
 //! that it is about.
 //!
 //! Beside the table:
@@ -516,8 +517,15 @@ impl Table<'_> {
         window.along || window.is_elsewhere(self.found.path)
     }
 
-    /// The shells of other sessions that may have written the path too, beside windows that a rule would name.
+    /// The shells of other sessions that are known to write the path too, beside windows that a rule would name.
     fn rivals<'w>(&self, open: &[&'w Window], of: &[&Window]) -> Vec<&'w Window> {
+        let mut rivals = self.possible_rivals(open, of);
+        rivals.retain(|window| window.verdict(self.found.path) == Verdict::Writer);
+        rivals
+    }
+
+    /// Those and others that are not known to write nothing.
+    fn possible_rivals<'w>(&self, open: &[&'w Window], of: &[&Window]) -> Vec<&'w Window> {
         let is_here = of.iter().any(|window| !self.gives_way(window));
         let is_rival = |window: &&'w Window| {
             let is_others = of.iter().all(|one| one.step.session != window.step.session);
@@ -606,7 +614,7 @@ impl Table<'_> {
             self.windows.iter().filter(is_in_between).filter(|w| !w.failed && !w.cut_off).collect();
         let named = ended.iter().copied().filter(|window| window.is_naming(self.found.path)).max_by_key(|w| w.closed);
         if let Some(one) = named {
-            let rivals = self.rivals(open, &[one]);
+            let rivals = self.possible_rivals(open, &[one]);
             if !rivals.is_empty() {
                 return Some(self.unsure(&[vec![one], rivals].concat(), false, Why::SeveralSessions));
             }

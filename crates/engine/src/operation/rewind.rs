@@ -217,7 +217,13 @@ impl History {
             remarks.held_along = held_along(&remarks, &options.paths);
         }
         let aim = if carries {
-            let mut carried: Vec<OwnedChange> = since.iter().filter(is_kept).cloned().collect();
+            let first = self.store.first(self.record.line)?.map(|row| row.seq);
+            let is_unknown =
+                |change: &OwnedChange| target.checkpoint.line != self.record.line && Some(change.seq()) == first;
+            let (unknown, mut carried): (Vec<_>, Vec<_>) = since.iter().filter(is_kept).cloned().partition(is_unknown);
+            let unknown: BTreeSet<WorkspacePath> = unknown.into_iter().map(|change| change.path).collect();
+            carried.retain(|change| !unknown.contains(&change.path));
+            remarks.held_along = unknown.into_iter().map(|path| Conflict::open(path, Why::Beginning)).collect();
             if let Some(conversation) = conversation_of {
                 // A deletion that may be the agent's is none of the user's edits: the file comes back, and nothing is lost by that.
                 let back = self.may_come_back(&mut carried, conversation, seen)?;

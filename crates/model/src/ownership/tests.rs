@@ -219,7 +219,7 @@ fn every_situation_has_its_owner_and_a_doubt_is_said() {
         ),
         (
             "another session's shell runs, this one's edit names it",
-            "unsure 1.1.2 2.4.1",
+            "named 1.1.2",
             Some(5),
             false,
             vec![edit(edited.clone(), 4, "a.txt"), shell(other.clone(), 3)],
@@ -351,7 +351,7 @@ fn a_tools_own_after_event_settles_what_somebody_else_found_while_it_ran() {
         ),
         (
             "it names the file, and another session's shell ends first",
-            "never",
+            "named 1.1.1",
             Some(5),
             false,
             vec![edit(mine.clone(), 3, "a.txt"), shell(other.clone(), 4)],
@@ -510,8 +510,8 @@ fn a_tool_of_who_works_in_a_part_of_the_workspace_counts_there() {
         ("its shell elsewhere", "window 1.1.1", vec![here.clone(), in_part(there.clone(), "b")]),
         ("its shell alone, elsewhere", "unsure 2.1.1 you", vec![in_part(there.clone(), "b")]),
         ("its shell alone", "window 2.1.1", vec![in_part(there, "a.txt")]),
-        ("it names the file", "unsure 2.1.1 1.1.1", vec![here.clone(), named("a.txt")]),
-        ("it names the file elsewhere", "unsure 2.1.1 1.1.1", vec![here, named("b")]),
+        ("it names the file", "named 2.1.1", vec![here.clone(), named("a.txt")]),
+        ("it names the file elsewhere", "named 2.1.1", vec![here, named("b")]),
         ("it names the file, beside tests", "named 2.1.1", vec![running(step(1, 1, 1), "npm test"), named("b")]),
         (
             "its shell elsewhere, beside an edit",
@@ -611,7 +611,7 @@ fn each_row_of_the_table_decides_what_no_row_before_it_does() {
         (
             1,
             "and another session's command may write it",
-            "unsure 1.1.1 2.4.1",
+            "named 1.1.1",
             at(5),
             vec![edit(one.clone(), 4, "a.txt"), running(other.clone(), "make")],
             own.clone(),
@@ -760,8 +760,8 @@ fn each_row_of_the_table_decides_what_no_row_before_it_does() {
         ),
         (
             6,
-            "a writer beside one that may write",
-            "unsure 1.1.1 2.4.1 you",
+            "the only writer",
+            "window 1.1.1",
             at(5),
             vec![sed.clone(), running(other.clone(), "make")],
             own.clone(),

@@ -270,6 +270,11 @@ fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
                         " asks for that file too, and overwrites them"
                     ]
                 }
+                Why::Beginning => {
+                    let what =
+                        " alone, without what carries edits over, makes all files as they were at that checkpoint";
+                    text![flag("--across"), what]
+                }
                 _ => text!["move what is there out of the workspace"],
             }
         });
