@@ -8,7 +8,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use piton_engine::model::near::nearest;
 use piton_engine::model::{SessionId, Timestamp};
+use piton_wording::escape::escape;
 use piton_wording::words::time_in;
 use piton_wording::{Argument, Call, Code, Failure, Flag, Place, Surface, command_line, shell_words};
 
@@ -75,6 +77,20 @@ fn can_be_typed(call: &Call) -> bool {
 /// The plan that the user has seen and said yes to, where the command of this process carries it out.
 pub fn shown_before() -> Option<String> {
     std::env::var(SHOWN).ok()
+}
+
+/// What is said of a command that cannot be typed in here: one for a terminal, or none at all.
+pub fn not_here(verb: &str) -> String {
+    let is_one = <Cli as clap::CommandFactory>::command().get_subcommands().any(|one| one.get_name() == verb);
+    let shown = escape(verb);
+    let list = "`/piton help` lists what can be typed here";
+    if is_one {
+        return format!("piton: `{shown}` is for a terminal; nothing was done\n{list}");
+    }
+    let names = COMMANDS.iter().map(|(name, _)| *name).chain([HELP]);
+    let near = nearest(verb, names).into_iter().next();
+    let meant = near.map(|near| format!("; did you mean `/piton {near}`?")).unwrap_or_default();
+    format!("piton: there is no command `{shown}`{meant}\n{list}; everything else is for a terminal")
 }
 
 /// Refuses what is for a terminal.

@@ -316,7 +316,7 @@ impl Why {
             Self::Decided => "would lose lines that your decision about an earlier conflict brought back",
             Self::Along => "goes along with what is asked for, and holds edits of others since",
             Self::Beginning => {
-                "was otherwise when this folder was first captured, and nobody knows what of it is yours"
+                "differed already when this folder was first captured, so what of it is yours is not known"
             }
             Self::InTheWay => "is no folder now, and what is asked for was in a folder there",
         }

@@ -53,11 +53,16 @@ fn next(glance: &Glance) -> Vec<Next> {
         return vec![(call("redo"), redo), (call("diff"), "what changed since".into()), log];
     }
     let target = turn.target.as_str();
-    vec![
-        (call("show").arg(target), text!["what ", &named, " did"]),
-        (call("undo"), "take back the last turn, and keep what you did since".into()),
-        log,
-    ]
+    let show = (call("show").arg(target), text!["what ", &named, " did"]);
+    // Under an agent at work nothing is taken back.
+    if glance.running {
+        return vec![show, (call("diff"), "what changed since it began".into()), log];
+    }
+    let undo = match turn.changes.is_empty() && turn.unknown.is_none() {
+        true => "take back the last turn that changed something, and keep what you did since",
+        false => "take back the last turn, and keep what you did since",
+    };
+    vec![show, (call("undo"), undo.into()), log]
 }
 
 fn write_next(out: &mut dyn Write, look: &Look, next: &[Next]) -> io::Result<()> {

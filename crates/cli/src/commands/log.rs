@@ -156,8 +156,8 @@ fn run_flat(args: &Args, workspace: &Workspace, console: &mut Console) -> Result
 
 fn tell_rest(console: &mut Console, rest: u64) {
     if rest > 0 {
-        let text = format!("{} older; without -n all are listed", words::grouped(rest));
-        console.advise(Text::new(Style::Dim, text));
+        let text = text![words::grouped(rest), " older: ", call("log").arg("--all")];
+        console.advise(text.in_style(Style::Dim));
     }
 }
 

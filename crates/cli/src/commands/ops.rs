@@ -64,7 +64,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         console.advise("nothing was rewound or undone here yet");
     } else if all.len() > limit {
         let rest = words::grouped((all.len() - limit) as u64);
-        console.advise(Text::new(Style::Dim, format!("{rest} older; without -n all are listed")));
+        console.advise(Text::new(Style::Dim, format!("{rest} older: all without -n")));
     }
     Ok(())
 }
@@ -93,10 +93,11 @@ fn write(out: &mut dyn Write, look: &Look, rows: &[Row<'_>]) -> io::Result<()> {
         widest(rows.iter().map(|(operation, ..)| operation_state(operation).width()).filter(|width| *width <= 16));
     let taken = 10 + ages + 2 + 2 + numbers + 2 + states;
     let room = look.width.saturating_sub(taken).clamp(16, 72);
-    let titles = widest(rows.iter().map(|(_, title, _)| title.width())).min(room);
+    let all = widest(rows.iter().map(|(_, title, _)| title.width()));
+    // A file gets all of a long one.
+    let titles = if look.terminal { all.min(room) } else { all };
     for (operation, title, counts) in rows {
-        // A file gets all of a long one.
-        let title = title.cut(look, if look.terminal { titles } else { usize::MAX });
+        let title = title.cut(look, titles);
         let column = titles.max(title.width) + 2;
         let cells = [
             (Text::new(Style::Id, operation.id.short()).cut(look, 8), 10),

@@ -528,6 +528,9 @@ fn write(out: &mut dyn Write, look: &Look, agent: Agent, done: &Done) -> io::Res
     let headline = match done.hooks {
         Change::Added => format!("{title} reports to piton now"),
         Change::Updated => format!("{title}'s hooks of piton are up to date now"),
+        Change::Removed if done.scope == Scope::Project => {
+            format!("{title} does not report to piton by this workspace's settings any more; checkpoints are kept")
+        }
         Change::Removed => format!("{title} does not report to piton any more; checkpoints are kept"),
         Change::Absent => format!("nothing to remove: {title} does not report to piton"),
         Change::Unchanged | Change::Kept => format!("already set up: {title} reports to piton"),
@@ -540,7 +543,7 @@ fn write(out: &mut dyn Write, look: &Look, agent: Agent, done: &Done) -> io::Res
     let command = shown(Path::new(&done.command));
     match done.command_file {
         Change::Added | Change::Updated | Change::Unchanged => writeln!(out, "  command   /piton, in {command}")?,
-        Change::Removed => writeln!(out, "  command   {command} is gone")?,
+        Change::Removed => writeln!(out, "  command   {command} was removed")?,
         Change::Kept => writeln!(out, "  command   {command} was left as it is")?,
         Change::Absent => {}
     }

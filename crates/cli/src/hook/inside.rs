@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use piton_agents::{Reply, Report};
 use piton_engine::Engine;
 use piton_engine::model::SessionId;
-use piton_wording::escape::escape;
 
 use super::{Outcome, VARIABLE};
 use crate::args::{self, Typed};
@@ -61,21 +60,25 @@ Also: blame, ops, status, sessions, search, annotate. Everything else is for a t
 /// Runs what was typed after `/piton`.
 pub fn answer(engine: &Engine, typed: &str, report: &Report, cwd: &Path, root: &Path, until: Instant) -> Outcome {
     let session = SessionId::of(&report.agent, &report.session);
-    // A yes is to what was asked last, and to nothing that somebody typed something else after.
-    let asked = engine.take_asked(&session);
-    let (agreed, shown) = match (typed, asked) {
-        (YES, Some((command, shown))) => (format!("{command} --yes"), Some(shown)),
-        (YES, None) => {
+    let (agreed, shown) = if typed == YES {
+        let Some((command, shown)) = engine.take_asked(&session) else {
             let text = "piton: nothing waits for a yes; a rewind that would touch more than this session's changes asks for one";
             return (Reply::Answer(text.to_owned()), "answered nothing".to_owned());
-        }
-        _ => (typed.to_owned(), None),
+        };
+        (format!("{command} --yes"), Some(shown))
+    } else {
+        (typed.to_owned(), None)
     };
     let (words, Typed { verb, .. }) = match understood(&agreed, &session, root) {
         Ok(understood) => understood,
         Err((text, what)) => return (Reply::Answer(cut(&text, "help")), format!("answered {what}")),
     };
-    if inside::effect(&verb) == Some(Effect::Writes) {
+    let writes = inside::effect(&verb) == Some(Effect::Writes);
+    if writes && typed != YES {
+        // A yes is to what was asked last; who only looks meanwhile may still say it.
+        let _ = engine.take_asked(&session);
+    }
+    if writes {
         // Who can type has an agent that waits: its turn is over, whether or not it said so, in every workspace that it
         // works in. What goes wrong here the command itself meets again.
         let elsewhere = engine.workspaces_of(&session).into_iter().filter(|path| path != root);
@@ -99,11 +102,10 @@ fn understood(typed: &str, session: &SessionId, root: &Path) -> Result<(Vec<OsSt
     if words.iter().all(is_help) {
         return Err((if words.is_empty() { SHORT } else { HELP }.to_owned(), "help"));
     }
-    let not_here = |verb: &str| {
-        let verb = escape(verb);
-        let what = "`/piton help` lists what can be typed here; everything else is for a terminal";
-        (format!("piton: `{verb}` cannot be used in here; nothing was done\n{what}"), "help")
-    };
+    if words.first().is_some_and(|word| word == YES) {
+        return Err(("piton: `/piton yes` takes nothing after it; nothing was done".to_owned(), "nothing"));
+    }
+    let not_here = |verb: &str| (inside::not_here(verb), "help");
     // Before its arguments are looked at, which need not be right.
     let other = words.first().filter(|word| !is_help(word) && !word.starts_with('-') && inside::effect(word).is_none());
     if let Some(verb) = other {

@@ -39,7 +39,7 @@ fn long_output_is_read_in_the_pager_that_the_user_wants() {
     assert!(shown.starts_with("> diff --git a/a.txt b/a.txt\n"), "{shown}");
     // What is said beside it comes once the pager has ended.
     let (shown, _) = paged(&scene, &["log", "-n", "1"], "sed 's/^/> /'");
-    assert!(shown.starts_with(">   t2") && shown.trim_end().ends_with("2 older; without -n all are listed"), "{shown}");
+    assert!(shown.starts_with(">   t2") && shown.trim_end().ends_with("2 older: `piton log --all`"), "{shown}");
     for args in [&["log", "--no-pager"][..], &["log", "--json"], &["status"], &["checkpoint"]] {
         let (shown, _) = paged(&scene, args, "cat -A");
         assert!(!shown.contains('$'), "{args:?}: {shown}");

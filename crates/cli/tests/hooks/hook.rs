@@ -854,8 +854,8 @@ mod answers {
         let scene = scene();
         let before = outside(&scene);
         for (typed, said) in [
-            ("/piton setup --remove", "`setup` cannot be used in here"),
-            ("/piton run -- rm -rf .", "`run` cannot be used in here"),
+            ("/piton setup --remove", "`setup` is for a terminal"),
+            ("/piton run -- rm -rf .", "`run` is for a terminal"),
             ("/piton rewind 'x", "a quote is not closed"),
             ("/piton rewind nonsense", "error: "),
             ("/piton log --nonsense", "error: "),

@@ -57,9 +57,9 @@ fn wrong_arguments_are_told_as_they_are_typed_there() {
 fn what_is_for_a_terminal_is_refused_before_anything_is_done() {
     let scene = with_a_turn();
     for (typed, expected) in [
-        ("/piton verify", "`verify` cannot be used in here"),
-        ("/piton --json setup", "`setup` cannot be used in here"),
-        ("/piton hook generic", "`hook` cannot be used in here"),
+        ("/piton verify", "`verify` is for a terminal"),
+        ("/piton --json setup", "`setup` is for a terminal"),
+        ("/piton hook generic", "`hook` is for a terminal"),
         ("/piton rewind t1 --all-workspaces", "`--all-workspaces` is for a terminal, which shows the plan first"),
         ("/piton rewind t1 --all-workspaces=true", "error: "),
         ("/piton rewind t1 --all-work", "error: "),

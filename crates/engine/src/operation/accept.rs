@@ -35,10 +35,10 @@ pub enum AcceptError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is no such change, or none that is still in effect.
-    #[error("no agent made a change there that is still in effect")]
+    #[error("nothing to accept: no agent's change there is in effect")]
     Nothing,
     /// What is to be taken back was not accepted.
-    #[error("nothing of that is accepted")]
+    #[error("none of that was accepted")]
     NotAccepted,
 }
 

@@ -758,14 +758,7 @@ fn each_row_of_the_table_decides_what_no_row_before_it_does() {
             vec![make.clone(), running(other.clone(), "make")],
             own.clone(),
         ),
-        (
-            6,
-            "the only writer",
-            "window 1.1.1",
-            at(5),
-            vec![sed.clone(), running(other.clone(), "make")],
-            own.clone(),
-        ),
+        (6, "the only writer", "window 1.1.1", at(5), vec![sed.clone(), running(other.clone(), "make")], own.clone()),
         (
             6,
             "a writer beside tests",

@@ -271,9 +271,8 @@ fn in_conflict(conflicts: &[Conflict], command: &Call) -> Vec<Text> {
                     ]
                 }
                 Why::Beginning => {
-                    let what =
-                        " alone, without what carries edits over, makes all files as they were at that checkpoint";
-                    text![flag("--across"), what]
+                    let whole = " makes all files as they were at that checkpoint";
+                    text![flag("--across"), " without ", flag("--keep-mine"), whole]
                 }
                 _ => text!["move what is there out of the workspace"],
             }
