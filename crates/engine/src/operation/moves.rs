@@ -33,7 +33,8 @@ pub(crate) struct MovedSince {
 }
 
 /// One change of a file, and whose it was.
-pub(crate) struct ByOne {
+#[derive(Clone)]
+struct ByOne {
     at: SeqNumber,
     hand: String,
     path: WorkspacePath,
@@ -47,26 +48,6 @@ impl MovedSince {
         let Some(Entry::File { blob, .. }) = after else { return None };
         let from = self.went.get(&(at, *blob)).filter(|from| !from.contains(path))?;
         Some(Source { path: path.clone(), blob: *blob, from: from.clone() })
-    }
-
-    /// What changed after a moment, oldest first, where some changes go back: those for which `is_taken` holds. Before that, what
-    /// changed `earlier`. A line that the user deleted may go for good; one that an agent deleted, whichever it was, may not.
-    pub(crate) fn altered(
-        &self,
-        since: SeqNumber,
-        earlier: &[ByOne],
-        is_taken: impl Fn(SeqNumber, &WorkspacePath) -> bool,
-    ) -> Vec<Altered> {
-        let all = || self.all.iter().filter(|one| one.at > since);
-        let altered = |one: &ByOne| Altered {
-            path: one.path.clone(),
-            was: one.was.clone(),
-            is: one.is.clone(),
-            is_taken: is_taken(one.at, &one.path),
-            is_others: one.hand != YOU,
-        };
-        let before = earlier.iter().map(|one| Altered { is_taken: false, ..altered(one) });
-        before.chain(all().map(altered)).collect()
     }
 
     /// The paths that a change at a path is one half of the move with.
@@ -295,16 +276,85 @@ impl History {
         Ok(MovedSince { moved: Moved::new(by_hands, by_operations), unclear, merged, went, all: alone })
     }
 
-    /// The last changes of files up to a record, oldest first: lines that were cut then may have been pasted since.
-    pub(crate) fn changed_until(&self, seq: u64) -> Result<Vec<ByOne>, StoreError> {
+    /// What changed after a moment, oldest first, where some changes go back: those for which `is_taken` holds. Who looks back has
+    /// before that what changed earlier. A line that the user deleted may go for good; one that an agent deleted, whichever it was,
+    /// or an operation, may not.
+    pub(crate) fn altered(
+        &self,
+        moved: &MovedSince,
+        since: SeqNumber,
+        looks_back: bool,
+        is_taken: impl Fn(SeqNumber, &WorkspacePath) -> bool,
+    ) -> Result<Vec<Altered>, StoreError> {
+        let farthest = if looks_back { since.saturating_sub(FARTHEST_BACK) } else { since };
+        let mut all = if looks_back { self.changed_between(farthest, since)? } else { Vec::new() };
+        all.extend(moved.all.iter().filter(|one| one.at > since).cloned());
+        all.extend(self.changed_by_operations(farthest)?);
+        all.sort_by_key(|one| one.at);
+        let earlier = all.iter().take_while(|one| one.at <= since).count();
+        all.drain(..earlier.saturating_sub(MOST_EARLIER));
+        let undone = self.undone_after(all.first().map_or(since, |first| first.at.saturating_sub(1)))?;
+        let altered = |one: ByOne| {
+            let is_yours = one.hand == YOU;
+            // What an agent wrote and was taken back already has nobody who would miss it.
+            let is_undone = !is_yours && undone.contains(&(one.at, one.path.clone()));
+            let is_taken = is_undone || (one.at > since && is_taken(one.at, &one.path));
+            Altered { path: one.path, was: one.was, is: one.is, is_taken, is_others: !is_yours }
+        };
+        Ok(all.into_iter().map(altered).collect())
+    }
+
+    /// The changes of files after a record up to another one, by hands.
+    fn changed_between(&self, seq: u64, until: u64) -> Result<Vec<ByOne>, StoreError> {
         let mut all: ByHand = BTreeMap::new();
-        self.add_captured(seq.saturating_sub(FARTHEST_BACK), seq, &mut all)?;
-        let mut changed = Vec::new();
-        for ((at, hand), happened) in all.into_iter().filter(|((_, hand), _)| !is_operations(hand)) {
-            changed.extend(one_by_one(at, &hand, &happened));
+        self.add_captured(seq, until, &mut all)?;
+        let by_hands = all.iter().filter(|((_, hand), _)| !is_operations(hand));
+        Ok(by_hands.flat_map(|((at, hand), happened)| one_by_one(*at, hand, happened)).collect())
+    }
+
+    /// What operations did to files after a record, as far as they did not take it back again. Their checkpoints do not tell: that
+    /// of a rewind follows on its target.
+    fn changed_by_operations(&self, seq: u64) -> Result<Vec<ByOne>, StoreError> {
+        let rows = self.store.operations()?;
+        let mut by_path: BTreeMap<WorkspacePath, Vec<ByOne>> = BTreeMap::new();
+        for row in rows.iter().rev().filter(|row| row.seq > seq && row.state == OperationState::Done) {
+            let after = row.after.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
+            let (Some(before), Some(after)) = (self.store.checkpoint(&row.before)?, after) else { continue };
+            let (before, after) = (before.checkpoint.root, after.checkpoint.root);
+            let changes = match diff::root_changes(&self.store, Some(&before), Some(&after)) {
+                // What is damaged is named by itself.
+                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => continue,
+                changes => changes?,
+            };
+            let is_file = |entry: &Option<Entry>| matches!(entry, Some(Entry::File { .. }));
+            let changes = changes.into_iter().filter(|one| is_file(&one.before) || is_file(&one.after));
+            let changes: Vec<Change> = changes.collect();
+            let is_edit = |one: &Change| one.before.is_some() && one.after.is_some();
+            if changes.len() > MOST_EDITED && changes.iter().all(is_edit) {
+                continue;
+            }
+            let hand = format!("{OPERATION}{}", row.id);
+            for Change { path, before: was, after: is, .. } in changes {
+                let known = by_path.entry(path.clone()).or_default();
+                // What was done and taken back leaves no trace.
+                match known.iter().rposition(|one| one.was == is) {
+                    Some(first) => known.truncate(first),
+                    None => known.push(ByOne { at: row.seq, hand: hand.clone(), path, was, is }),
+                }
+            }
         }
-        let older = changed.len().saturating_sub(MOST_EARLIER);
-        Ok(changed.split_off(older))
+        Ok(by_path.into_values().flatten().collect())
+    }
+
+    /// The changes after a record that are taken back.
+    fn undone_after(&self, seq: u64) -> Result<HashSet<(SeqNumber, WorkspacePath)>, StoreError> {
+        if !self.store.operations()?.iter().any(|row| row.seq > seq && row.state == OperationState::Done) {
+            return Ok(HashSet::new());
+        }
+        let all = self.all_changes(seq + 1)?;
+        let in_effect = self.in_effect(&all.iter().collect::<Vec<_>>())?;
+        let undone = all.into_iter().zip(in_effect).filter(|(_, is_in_effect)| !is_in_effect);
+        Ok(undone.map(|(change, _)| (change.seq(), change.path)).collect())
     }
 
     /// Adds what checkpoints found after a record, up to another one.

@@ -64,10 +64,9 @@ impl History {
     ) -> Result<Vec<(WorkspacePath, WorkspacePath)>, OperationError> {
         let of_others: HashSet<(u64, &WorkspacePath)> =
             others.iter().map(|change| (change.seq(), &change.path)).collect();
-        let earlier = self.changed_until(target.seq)?;
         let mut going = Inverse::default();
         let goes = |at, path: &WorkspacePath| path.is_in_scope(paths) && !of_others.contains(&(at, path));
-        going.altered(moved.altered(target.seq, &earlier, goes));
+        going.altered(self.altered(moved, target.seq, true, goes)?);
         let drafted = Drafted::of(target.checkpoint.root);
         let contents = NowAndThen { root: seen.root, store: &self.store };
         let is_reached = |path: &WorkspacePath| path.is_in_scope(paths);

@@ -259,8 +259,8 @@ impl History {
             // What is not asked for, or taken out, stays, perhaps without lines that stand in what goes back.
             let mut carried = Inverse::default();
             let is_asked = |_, path: &WorkspacePath| path.is_in_scope(&paths);
-            let earlier = self.changed_until(target.seq)?;
-            carried.altered(self.moved_since(target.seq, |_| false, seen)?.altered(target.seq, &earlier, is_asked));
+            let moved = self.moved_since(target.seq, |_| false, seen)?;
+            carried.altered(self.altered(&moved, target.seq, true, is_asked)?);
             Aim::StateWith { target: target.clone(), carried }
         };
         if options.outside {

@@ -214,14 +214,14 @@ impl History {
         let paths: HashSet<&WorkspacePath> = taken.iter().map(|one| &one.path).collect();
         let moved = self.moved_since(since, |path| paths.contains(path), seen)?;
         let chosen: HashSet<(SeqNumber, &WorkspacePath)> = taken.iter().map(|one| (one.at, &one.path)).collect();
-        let earlier = if looks_back { self.changed_until(since)? } else { Vec::new() };
         if let Begin::Then(then) = begin {
             let goes = |at, path: &WorkspacePath| path.is_in_scope(scope) && !chosen.contains(&(at, path));
-            inverse.altered(moved.altered(then, &earlier, goes));
+            inverse.altered(self.altered(&moved, then, looks_back, goes)?);
         } else {
             let source = |one: &Taken| moved.source(one.at, &one.path, one.link.after.as_ref());
             taken.iter().filter_map(source).for_each(|source| inverse.source(source));
-            inverse.altered(moved.altered(since, &earlier, |at, path| chosen.contains(&(at, path))));
+            let is_taken = |at, path: &WorkspacePath| chosen.contains(&(at, path));
+            inverse.altered(self.altered(&moved, since, looks_back, is_taken)?);
         }
         let moved = moved.moved;
         if let Begin::Then(then) = begin {

@@ -123,3 +123,85 @@ fn a_rewind_names_an_edit_that_an_earlier_rewind_carried_to_another_path() {
     let others: Vec<_> = plan.view().others.iter().map(|file| &*file.path.path).collect();
     assert_eq!(others, ["a"]);
 }
+
+/// The first rewind took the lines back to their file, the second goes to where they are in the other one, which is taken out.
+#[test]
+fn a_rewind_keeps_lines_that_an_earlier_rewind_brought_back_and_whose_file_is_taken_out() {
+    let world = World::new();
+    world.write("a", numbered("a", 0..10)).write("b", numbered("b", 0..5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("split", &["a", "b"], |world| {
+        world.write("a", numbered("a", 0..7)).write("b", numbered("b", 0..5) + &numbered("a", 7..10));
+    });
+    agent.edits("other", &["c"], |world| {
+        world.write("c", "written by the agent\n");
+    });
+    world.rewind("t1");
+    let here = world.snapshot();
+    for carry in [Carry::Nothing, Carry::Mine, Carry::Others] {
+        let except = Except { paths: vec![path("b")], ..Except::default() };
+        let settle = Settle { except, ..Settle::default() };
+        let mut options = RewindOptions { carry, settle, ..RewindOptions::default() };
+        let plan = world.open().plan_rewind("t2", &options).unwrap();
+        let conflicts: Vec<_> = plan.view().conflicts.iter().map(|one| (&*one.path.path, one.why)).collect();
+        assert_eq!(conflicts, [("a", Why::Lines)], "{carry:?}");
+        assert!(matches!(world.open().rewind_now("t2", &options), Err(OperationError::Conflict(_))));
+        options.settle.partial = true;
+        let _ = world.open().rewind_now("t2", &options);
+        world.assert_is(&here);
+        options.settle = Settle::default();
+        world.open().rewind_now("t2", &options).unwrap();
+        assert_eq!(world.read("a"), numbered("a", 0..7));
+        world.redo();
+        world.assert_is(&here);
+    }
+}
+
+/// An undo brought a file back that had been merged into another one, and a rewind then took its lines out of that one.
+#[test]
+fn a_redo_keeps_a_file_whose_lines_a_later_rewind_took_out_of_the_other() {
+    let world = World::new();
+    world.write("a", numbered("a", 0..10)).write("c", numbered("c", 0..5));
+    let (one, two) = (Agent::new(&world, "one"), Agent::new(&world, "two"));
+    one.edits("add", &["a"], |world| {
+        world.write("a", numbered("a", 0..10) + "written by one\n");
+    });
+    two.edits("merge", &["a", "c"], |world| {
+        world.write("c", numbered("c", 0..5) + &world.read("a")).remove("a");
+    });
+    let mut undo = undo_of("all");
+    undo.choice.session = Some(one.id().to_string());
+    undo.choice.paths = vec![path("a")];
+    undo.settle = Settle { conflicts: Some(Decision::Theirs), ..Settle::default() };
+    let undone = world.open().undo_now(&undo).unwrap().operation.unwrap().id.to_string();
+    assert_eq!(world.read("a"), numbered("a", 0..10));
+    let mine = RewindOptions { carry: Carry::Mine, ..RewindOptions::default() };
+    world.open().rewind_now(&format!("{}:t1", one.id()), &mine).unwrap();
+    assert_eq!((world.read("a"), world.read("c")), (numbered("a", 0..10), numbered("c", 0..5)));
+
+    let here = world.snapshot();
+    let mut options = RedoOptions { operation: Some(undone), ..RedoOptions::default() };
+    let plan = world.open().plan_redo(&options).unwrap();
+    let conflicts: Vec<_> = plan.view().conflicts.iter().map(|one| (&*one.path.path, one.why)).collect();
+    assert_eq!(conflicts, [("a", Why::Lines)]);
+    options.settle.partial = true;
+    let _ = world.open().redo_now(&options);
+    world.assert_is(&here);
+}
+
+/// What the agent wrote and an undo took back is missed by nobody: the agent's second writing of it may go as well.
+#[test]
+fn what_an_agent_wrote_and_was_taken_back_stops_nobody() {
+    let world = World::new();
+    world.write("a", numbered("a", 0..10)).write("b", numbered("b", 0..5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("write", &["a"], |world| {
+        world.write("a", numbered("a", 0..10) + "a line that the agent wrote\n");
+    });
+    world.open().undo_now(&undo_of("t1")).unwrap();
+    agent.edits("write again", &["b"], |world| {
+        world.write("b", numbered("b", 0..5) + "a line that the agent wrote\n");
+    });
+    world.open().undo_now(&undo_of("t2")).unwrap();
+    assert_eq!((world.read("a"), world.read("b")), (numbered("a", 0..10), numbered("b", 0..5)));
+}

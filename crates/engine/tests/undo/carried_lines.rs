@@ -319,6 +319,29 @@ fn where_another_agent_deleted_what_was_copied() {
     assert_eq!(holders(&world), ["b"]);
 }
 
+/// The file that lines came from is left alone with the one that keeps them. Where that means that it cannot come back to its old
+/// path, it stays at its new one, with what the user wrote in it.
+#[test]
+fn a_file_that_cannot_come_back_for_the_lines_of_another_stays_where_it_is() {
+    let world = World::new();
+    world.write("a", numbered("a", 8) + PRECIOUS).write("b", numbered("b", 5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("cut", &["a"], cut);
+    agent.edits("paste and move", &["a", "b", "m"], |world| {
+        paste(world);
+        world.rename("a", "m");
+    });
+    world.write("m", numbered("a", 8) + "written by the user\n");
+    let here = world.snapshot();
+    let options = RewindOptions { carry: Carry::Mine, settle: PARTIAL, ..RewindOptions::default() };
+    let plan = world.open().plan_rewind("t2", &options).unwrap();
+    let conflict = plan.view().conflicts.iter().find(|conflict| conflict.why == Why::Lines).unwrap();
+    let others: Vec<_> = conflict.others.iter().map(|other| &other.path[..]).collect();
+    assert_eq!((&conflict.path.path[..], &others[..]), ("b", &["a", "m"][..]));
+    let _ = world.open().rewind_now("t2", &options);
+    world.assert_is(&here);
+}
+
 /// A capture may see a file in the moment in which it is written anew, when it is empty.
 #[test]
 fn two_files_that_were_empty_for_a_moment_are_not_one() {

@@ -226,7 +226,8 @@ fn check_all_went(
             |hand: &Option<(usize, u32)>| hand.is_some_and(|(agent, turn)| agent == n && (from..=to).contains(&turn));
         play.carriers.get(*line).is_some_and(|hands| !hands.iter().all(is_taken))
     };
-    let left = has.keys().filter(is_of).filter(|line| had.contains_key(*line) && !by_others(line));
+    let is_left = |line: &&String| is_of(line) && had.contains_key(*line) && !by_others(line);
+    let left = has.iter().filter(|(line, _)| is_left(line));
     let left: Vec<_> = left.collect();
     assert!(left.is_empty(), "lines that were to go: {left:?}\n{outcome:?}\n{}", play.story());
 }

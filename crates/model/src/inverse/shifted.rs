@@ -229,8 +229,9 @@ impl<S: TreeSource> Looked<'_, S> {
     fn lost(&self, path: &WorkspacePath, all: &[&Altered]) -> Result<Lines, S::Error> {
         let end = self.end(path)?;
         let is_theirs = |one: &&&Altered| one.is_others && one.was.is_some();
-        // The usual case: all of it is taken back, and nothing needs to be read.
-        let is_back = all.iter().all(|one| one.is_taken)
+        // The usual case: all of it is taken back now, and nothing needs to be read.
+        let is_back = lookup(self.source, &self.now.tree, path)? != end
+            && all.iter().all(|one| one.is_taken)
             && all.first().is_some_and(|first| end.as_ref().and_then(blob_of) == first.was.as_ref().and_then(blob_of));
         let mut lost = Lines::new();
         if is_back {

@@ -24,6 +24,7 @@ impl History {
         drafted: &mut Drafted,
     ) -> Result<(), StoreError> {
         loop {
+            name_other_ends(decision, drafted);
             self.name_what_is_in_the_way(trees, now, decision, drafted)?;
             self.leave_conflicts(trees, contents, now, decision, excepted, drafted)?;
             // What stays may stay without lines that stand elsewhere now.
@@ -86,6 +87,17 @@ impl History {
         drafted.root = stays.root;
         drafted.new_trees.extend(stays.new_trees);
         Ok(())
+    }
+}
+
+/// Adds to conflicts the other ends of files that would move: where one end stays as it is, the file would be nowhere, or twice.
+fn name_other_ends(decision: Option<Decision>, drafted: &mut Drafted) {
+    let Drafted { conflicts, moves, .. } = drafted;
+    for conflict in conflicts.iter_mut().filter(|conflict| conflict.stays(decision)) {
+        while let Some(one) = moves.iter().find(|one| conflict.holds(&one.from) != conflict.holds(&one.to)) {
+            let other = if conflict.holds(&one.from) { &one.to } else { &one.from };
+            conflict.others.push(other.clone());
+        }
     }
 }
 

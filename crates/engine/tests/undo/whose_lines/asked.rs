@@ -55,7 +55,8 @@ pub struct Question {
     pub taken: Option<Turns>,
     /// The sessions whose work it is about.
     pub about: BTreeSet<usize>,
-    /// Lines that an earlier operation brought back, and that may go again with what took them.
+    /// Lines that an earlier operation brought back, and that may go again with what took them; and those that only the turns which
+    /// go back brought back.
     pub may_go: BTreeSet<String>,
     /// The state that it leads back to, if nothing but operations happened since.
     pub back_to: Option<Snapshot>,
@@ -198,7 +199,10 @@ fn rewind(play: &mut Play<'_>, agents: &[Agent<'_>; 2], done: &AllDone) -> Optio
         told += " --careful";
     }
     let taken = (carry.has_others() && options.paths.is_empty()).then_some((n, turn, play.turns[n]));
-    let may_go = done.brought(|of| of == n || !carry.has_others());
+    let mut may_go = done.brought(|of| of == n || !carry.has_others());
+    if carry == Carry::Nothing && options.paths.is_empty() {
+        may_go.extend(play.brought_since(n, turn));
+    }
     let asked = Asked::Rewind(format!("{}:t{turn}", agents[n].id()), options);
     // Whose work is not carried over goes back too, and comes back with a rewind of that session.
     let about = if carry.has_others() { BTreeSet::from([n]) } else { BTreeSet::from([0, 1]) };

@@ -30,6 +30,9 @@ impl Who {
     }
 }
 
+/// Lines, with who carried each from one file to another or copied it.
+type Carriers = BTreeMap<String, BTreeSet<Option<(usize, u32)>>>;
+
 /// What everybody did so far.
 pub struct Play<'w> {
     pub world: &'w World,
@@ -42,7 +45,9 @@ pub struct Play<'w> {
     /// Lines that the user deleted in some file: where a copy is all that is left, it may go.
     pub dropped: BTreeSet<String>,
     /// Who carried a line from one file to another, or copied it: the user, or a turn of an agent.
-    pub carriers: BTreeMap<String, BTreeSet<Option<(usize, u32)>>>,
+    pub carriers: Carriers,
+    /// Before each turn of an agent: the lines that stood in the folder, and who had carried lines.
+    at_turns: BTreeMap<(usize, u32), (BTreeSet<String>, Carriers)>,
     /// Lines that were cut, from where, and that whoever cut them pastes later. Not where they were: who takes that back
     /// alone gets the file without them, as it was.
     clipboards: [(String, Vec<String>); 3],
@@ -68,6 +73,7 @@ impl<'w> Play<'w> {
             copied: BTreeSet::new(),
             dropped: BTreeSet::new(),
             carriers: BTreeMap::new(),
+            at_turns: BTreeMap::new(),
             clipboards: Default::default(),
             stood: BTreeMap::new(),
             captured: BTreeMap::new(),
@@ -140,6 +146,26 @@ impl<'w> Play<'w> {
             *counts.entry(line.trim_end().to_owned()).or_default() += 1;
         }
         counts
+    }
+
+    /// Notes what an agent finds before its next turn.
+    fn begins_turn(&mut self, n: usize) {
+        self.turns[n] += 1;
+        let stood = self.counts().into_keys().collect();
+        self.at_turns.insert((n, self.turns[n]), (stood, self.carriers.clone()));
+    }
+
+    /// Lines that stood nowhere before a turn, and that only this turn and later ones of the same agent brought back since: who
+    /// goes back to before it as a whole asks for them to go.
+    pub fn brought_since(&self, n: usize, turn: u32) -> BTreeSet<String> {
+        let Some((stood, had)) = self.at_turns.get(&(n, turn)) else { return BTreeSet::new() };
+        let is_brought = |(line, hands): &(&String, &BTreeSet<Option<(usize, u32)>>)| {
+            let had = had.get(*line);
+            let mut new = hands.iter().filter(|hand| had.is_none_or(|had| !had.contains(hand))).peekable();
+            let is_of_turns = |hand: &Option<(usize, u32)>| hand.is_some_and(|(of, at)| of == n && at >= turn);
+            !stood.contains(*line) && new.peek().is_some() && new.all(is_of_turns)
+        };
+        self.carriers.iter().filter(is_brought).map(|(line, _)| line.clone()).collect()
     }
 
     /// Notes which lines stand where, after every act.
@@ -395,7 +421,7 @@ pub fn part(play: &mut Play<'_>, agents: &[Agent<'_>; 2]) {
     let agent = &agents[n];
     agent.prompt("go");
     play.captures();
-    play.turns[n] += 1;
+    play.begins_turn(n);
     let steps = 1 + play.dice.below(2);
     for _ in 0..steps {
         // It names all that there is, so that all it does is surely its own.
