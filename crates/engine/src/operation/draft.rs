@@ -122,6 +122,7 @@ impl Draft {
         let undone = self.plan.undone.iter().filter(|undone| !undone.reason.is_for_good());
         let mut paths: Vec<_> = self.open_conflicts().flat_map(Conflict::paths).cloned().collect();
         paths.extend(undone.map(|undone| undone.path.clone()));
+        paths.extend(self.excepted.paths.iter().chain(&self.excepted.in_part).cloned());
         paths.sort();
         paths.dedup();
         paths

@@ -107,6 +107,23 @@ fn what_is_taken_out_is_still_in_effect() {
 }
 
 #[test]
+fn what_a_redo_left_out_is_what_the_next_one_goes_on_with() {
+    let world = World::new();
+    world.write("a", "a").write("b", "b");
+    let agent = Agent::new(&world, "s");
+    agent.edits("both", &["a", "b"], |world| {
+        world.write("a", "a by the agent").write("b", "b by the agent");
+    });
+    undo(&world, "t1", Except::default()).unwrap();
+    let settle = Settle { except: without(&["b"]), ..Settle::default() };
+    world.open().redo_now(&RedoOptions { settle, ..RedoOptions::default() }).unwrap();
+    assert_eq!((world.read("a"), world.read("b")), ("a by the agent".into(), "b".into()));
+    world.redo();
+    assert_eq!((world.read("a"), world.read("b")), ("a by the agent".into(), "b by the agent".into()));
+    assert!(world.open().redo_now(&RedoOptions::default()).is_err(), "nothing is left");
+}
+
+#[test]
 fn a_file_that_the_plan_moves_stays_with_both_its_paths() {
     let world = World::new();
     world.write("f", lines(&[])).write("other", "1\n");
