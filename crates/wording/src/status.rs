@@ -57,8 +57,6 @@ pub fn short(glance: &Glance) -> Text {
     }
     if glance.rewound.is_some() {
         parts.push(Text::new(Style::Warn, "rewound"));
-    } else if glance.operation.is_some() {
-        parts.push(Text::new(Style::Warn, "undone"));
     }
     Text::join(parts, " ")
 }
@@ -84,7 +82,9 @@ pub fn here(glance: &Glance, now: &Now) -> Vec<Text> {
         let session = text![&session.agent, " ", Text::new(Style::Id, session.id.short())];
         let when = if glance.running { "running since " } else { "" };
         let began = words::age(turn.at, now);
-        lines.push(text!["last turn: ", what, " of ", session, ", ", when, began, ": ", changes]);
+        let remark = turns::remark(turn, false);
+        let remark = if remark.is_empty() { remark } else { text![" (", remark, ")"] };
+        lines.push(text!["last turn: ", what, " of ", session, ", ", when, began, ": ", changes, remark]);
     }
     lines
 }

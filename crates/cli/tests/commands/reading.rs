@@ -115,7 +115,7 @@ fn a_prompt_gets_one_line_from_the_store_alone() {
     assert_eq!(scene.ok(&["status", "--short"]), "t2 ~1\n");
     assert_eq!(scene.json(&["status", "--short"])["turn"]["number"], 2);
     scene.ok(&["undo", "--yes"]);
-    assert_eq!(scene.ok(&["status", "--short"]), "t2 ~1 undone\n");
+    assert_eq!(scene.ok(&["status", "--short"]), "t2 ~1 taken back\n");
     scene.ok(&["rewind", "t1", "--scope", "code", "--yes"]);
     assert_eq!(scene.ok(&["status", "--short"]), "t2 ~1 rewound\n");
     // Nothing of the workspace is looked at, and where there is none nothing is said.

@@ -15,7 +15,8 @@ impl History {
         let head = self.store.head(self.record.line)?;
         let last = self.last_turn_here()?;
         let key = last.as_ref().map(|row| (row.turn.session.clone(), row.turn.number));
-        let turn = self.turn_views(key)?.pop();
+        let mut turn = self.turn_views(key)?.pop();
+        self.mark_undone(turn.iter_mut().collect())?;
         let here = self.here()?;
         let session = match &here {
             Some(here) => self.session_views(|id| id == here)?.pop(),

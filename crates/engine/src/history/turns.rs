@@ -70,21 +70,22 @@ impl History {
             turn.passed_by = future.get(&(turn.session.clone(), turn.number)).cloned();
             turn.future = turn.passed_by.is_some();
         }
-        self.mark_undone(&mut entries)?;
+        let turns = entries.iter_mut().filter_map(|entry| match entry {
+            LogEntry::Turn(turn) => Some(&mut **turn),
+            _ => None,
+        });
+        self.mark_undone(turns.collect())?;
         let sessions = if shown.is_empty() { Vec::new() } else { self.session_views(|id| shown.contains(id))? };
         Ok(Timeline { entries, total, older, next, begin_again, future: future_count, sessions })
     }
 
     /// Says of each turn how much of it was taken back.
-    fn mark_undone(&self, entries: &mut [LogEntry]) -> Result<(), StoreError> {
-        let is_turn = |entry: &&LogEntry| matches!(entry, LogEntry::Turn(_));
-        let operations = self.store.operations()?;
-        if operations.is_empty() || !entries.iter().any(|entry| is_turn(&entry)) {
+    pub(crate) fn mark_undone(&self, turns: Vec<&mut TurnView>) -> Result<(), StoreError> {
+        if turns.is_empty() || self.store.operations()?.is_empty() {
             return Ok(());
         }
         let mut from = u64::MAX;
-        for entry in entries.iter() {
-            let LogEntry::Turn(turn) = entry else { continue };
+        for turn in &turns {
             let row = self.store.turn(&turn.session, turn.number)?;
             let steps = self.store.steps(&turn.session, Some(turn.number))?;
             from = row.iter().map(|row| row.seq).chain(steps.iter().map(|step| step.seq)).fold(from, u64::min);
@@ -99,8 +100,7 @@ impl History {
             *all += 1;
             *undone += u64::from(!effects.is_in_effect(number));
         }
-        for entry in entries {
-            let LogEntry::Turn(turn) = entry else { continue };
+        for turn in turns {
             turn.undone = match counts.get(&(turn.session.clone(), turn.number)) {
                 None | Some((_, 0)) => None,
                 Some((all, undone)) if all == undone => Some(Undone::Whole),
