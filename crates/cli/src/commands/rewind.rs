@@ -1,5 +1,6 @@
 //! `piton rewind`: make the workspace's files equal to a checkpoint.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -184,7 +185,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
     console.print_done(&outcome, |out, look| {
         conversation::first_inside(out, outcome.conversation.as_ref())?;
         match &target {
-            Some(target) => write(out, look, &outcome, target, &names),
+            Some(target) => write(out, look, &outcome, (target, &args.paths.paths), &names),
             None => writeln!(out, "rewound to before {}: {}", escape(&args.target), look.text(summary(&outcome))),
         }
     })?;
@@ -341,12 +342,14 @@ pub fn write(
     out: &mut dyn Write,
     look: &Look,
     outcome: &OperationOutcome,
-    target: &CheckpointView,
+    (target, paths): (&CheckpointView, &[OsString]),
     names: &Names,
 ) -> io::Result<()> {
     let target = look.text(moment(target, names));
+    let only: Vec<_> = paths.iter().map(|path| escape(&path.to_string_lossy()).into_owned()).collect();
+    let only = if only.is_empty() { String::new() } else { format!("{} ", only.join(", ")) };
     match outcome.operation {
-        Some(_) => writeln!(out, "rewound to {target}: {}", look.text(summary(outcome)))?,
+        Some(_) => writeln!(out, "rewound {only}to {target}: {}", look.text(summary(outcome)))?,
         None => {
             // What the target did not capture may be otherwise, or gone: nobody knows.
             let otherwise = match outcome.skipped.is_empty() {

@@ -143,9 +143,12 @@ impl History {
         found.seq = found.moment();
         let point = match options.scope {
             Some(Scope::Both) => Some(Ok(self.point_of(target, Some(&found))?)),
-            // With only some paths, or of another folder, the rest of the moment does not come back.
-            None if options.paths.is_empty() && found.checkpoint.place.is_some() && !is_of_files(target, &found) => {
-                Some(self.point_of(target, Some(&found)).map_err(|error| reason(error.into())))
+            // With only some paths, the rest of the moment does not come back.
+            None if found.checkpoint.place.is_some() && !is_of_files(target, &found) => {
+                Some(match self.point_of(target, Some(&found)) {
+                    Ok(_) if !options.paths.is_empty() => Err(NoConversation::OnlyPaths.to_string()),
+                    point => point.map_err(|error| reason(error.into())),
+                })
             }
             _ => None,
         };

@@ -147,7 +147,7 @@ fn tell(scratch: &Path, out: &mut Vec<u8>, look: &Look) -> Result<Summary, Failu
     let (rewound, rewind_time) = timed(|| workspace.rewind_now("before-agent", &RewindOptions::default()));
     let rewound = rewound?;
     let target = rewind::target_of(&workspace, &rewound, "before-agent")?;
-    story.show(|out, look| rewind::write(out, look, &rewound, &target, &names))?;
+    story.show(|out, look| rewind::write(out, look, &rewound, (&target, &[]), &names))?;
     let after = Snapshot::of(&project).map_err(no_scratch)?;
     let is_back = story.proof(&before, &after, "as at the beginning")?;
 
