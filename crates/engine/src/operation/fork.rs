@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use piton_host::git::{NewWorktree, WorktreeError};
-use piton_model::conversation::Began;
+use piton_model::conversation::{Began, ConversationMove};
 use piton_model::{CheckpointId, Session};
 use piton_store::{CheckpointRow, StoreError};
 
@@ -145,6 +145,23 @@ impl Workspace {
             git_problem,
             problem: begun.as_ref().err().cloned(),
             checkpoint: begun.ok(),
+        }
+    }
+
+    /// Makes the folder of a fork a workspace where the process that made it ended before it could. Where that cannot be now, the
+    /// first event in there does, and knows nothing of the time before.
+    pub(crate) fn end_fork(&self, fork: &ConversationMove) {
+        let Some((step, branch)) = fork.worktree.as_ref().zip(fork.branch.as_ref()) else { return };
+        let place = Path::new("/").join(step.path.as_path());
+        let Some(origin) = branch.origin.as_ref().filter(|_| self.engine().open(&place).is_err()) else { return };
+        let began = || -> Result<Option<CheckpointRow>, StoreError> {
+            match self.before_turn(&origin.parent, origin.turn)? {
+                Some(row) => Ok(Some(row)),
+                None => self.store.last_of_turn(&origin.parent, origin.turn.saturating_sub(1)),
+            }
+        };
+        if let Ok(Some(target)) = began() {
+            let _ = self.begin_workspace(&place, &target, Some(branch.clone()));
         }
     }
 

@@ -22,7 +22,7 @@ use piton_model::{
     CheckpointId, Entry, GivenUp, ObjectId, Operation, OperationId, OperationKind, Outcome, RootIdentity, SkipReason,
     Step, WorkspacePath,
 };
-use piton_store::{CheckpointRow, OperationRow, Progress, Purpose, StoreError};
+use piton_store::{CheckpointRow, OperationRow, OperationState, Progress, Purpose, StoreError};
 
 use crate::capture::bits::result_with_bits;
 use crate::capture::sink::Trees;
@@ -150,6 +150,8 @@ impl Locked<'_> {
                 self.end_replaced(row.id, row.before)?;
                 continue;
             }
+            let fork = operation.conversation.clone().filter(|change| change.worktree.is_some());
+            let id = row.id.clone();
             match self.recover(&root, before, operation) {
                 Err(RecoverError::Store(StoreError::Damaged(_) | StoreError::Missing(_))) => {
                     self.give_up(
@@ -159,6 +161,11 @@ impl Locked<'_> {
                     )?;
                 }
                 recovered => self.recovered.push(recovered?),
+            }
+            if let Some(fork) = fork
+                && self.store.operation_row(&id)?.is_some_and(|row| row.state == OperationState::Done)
+            {
+                self.end_fork(&fork);
             }
         }
         // Its record is lost altogether, and with it what it was about to do.

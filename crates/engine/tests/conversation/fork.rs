@@ -174,7 +174,7 @@ fn an_empty_folder_is_taken_and_one_that_holds_something_or_is_in_the_way_is_not
 
 #[test]
 fn a_crash_at_any_step_leaves_the_folder_whole_with_its_branch_or_nothing_of_either() {
-    let (mut made, mut none) = (0, 0);
+    let (mut made, mut none, mut known) = (0, 0, 0);
     for step in 1.. {
         let world = World::new();
         world.write("dir/x", "x");
@@ -197,6 +197,8 @@ fn a_crash_at_any_step_leaves_the_folder_whole_with_its_branch_or_nothing_of_eit
             assert_eq!((branches, transcripts), (1, 1), "step {step}");
             assert_eq!(std::fs::read_to_string(folder.join("a.txt")).unwrap(), "line\nline\n");
             assert_eq!(std::fs::read_to_string(folder.join("dir/x")).unwrap(), "x");
+            let turn = |workspace: &Workspace| workspace.resolve("t1").ok().map(|row| row.checkpoint.id);
+            known += usize::from(world.engine.open(&folder).is_ok_and(|there| turn(&there) == turn(&world.open())));
         } else {
             none += 1;
             assert_eq!((branches, transcripts), (0, 0), "step {step}");
@@ -207,6 +209,7 @@ fn a_crash_at_any_step_leaves_the_folder_whole_with_its_branch_or_nothing_of_eit
         world.assert_sound();
     }
     assert!(made > 0 && none > 5, "{made} made, {none} not");
+    assert!(known > 0, "what was cut off before its end was recorded is ended with a store of its own");
 }
 
 /// A fork with a worktree of git's.
