@@ -8,10 +8,11 @@ use piton_engine::view::{GapView, SessionView, StepView};
 
 use crate::escape::escape;
 
-/// How sessions are told apart in what a person types: `t3` is of the session where the user is, `kmzq:t3` of another.
+/// How sessions are told apart in what a person types: `t3` is of the conversation where the user is, `kmzq:t3` of another.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    here: Option<SessionId>,
+    /// The session where the user is, and those that it is a branch of, each with the first turn that is not of it any more.
+    here: Vec<(SessionId, u32)>,
     short: HashMap<SessionId, String>,
 }
 
@@ -29,8 +30,17 @@ impl Names {
             id.as_str()[..letters].to_owned()
         };
         let all = sessions.iter().map(|session| (session.id.clone(), short(&session.id))).collect();
-        let here = sessions.iter().find(|session| session.current).or(sessions.first());
-        Self { here: here.map(|session| session.id.clone()), short: all }
+        let mut here: Vec<(SessionId, u32)> = Vec::new();
+        let mut next = sessions.iter().find(|session| session.current).or(sessions.first()).map(|one| (one, u32::MAX));
+        while let Some((session, end)) = next {
+            here.push((session.id.clone(), end));
+            let parent = session.origin.as_ref().filter(|origin| here.iter().all(|(one, _)| *one != origin.parent));
+            next = parent.and_then(|origin| {
+                let parent = sessions.iter().find(|one| one.id == origin.parent)?;
+                Some((parent, end.min(origin.turn)))
+            });
+        }
+        Self { here, short: all }
     }
 
     /// As few letters of a session's id as mean it.
@@ -40,8 +50,8 @@ impl Names {
 
     /// What to type to mean a turn, or a step in it.
     pub fn target(&self, session: &SessionId, turn: u32, step: Option<u32>) -> String {
-        let of =
-            if self.here.as_ref() == Some(session) { String::new() } else { format!("{}:", self.session(session)) };
+        let is_here = self.here.iter().any(|(one, end)| one == session && turn < *end);
+        let of = if is_here { String::new() } else { format!("{}:", self.session(session)) };
         match step {
             Some(step) => format!("{of}t{turn}.{step}"),
             None => format!("{of}t{turn}"),
@@ -148,7 +158,8 @@ mod tests {
     #[test]
     fn owners_and_their_evidence_are_told_in_plain_words() {
         let (one, two) = (SessionId::of("a", "1"), SessionId::of("a", "2"));
-        let names = Names { here: Some(one.clone()), short: HashMap::from([(two.clone(), "kmzq".to_owned())]) };
+        let names =
+            Names { here: vec![(one.clone(), u32::MAX)], short: HashMap::from([(two.clone(), "kmzq".to_owned())]) };
         let named = Owner::Step { step: step(&one, 3, 1), evidence: Evidence::Named };
         let by_time = Owner::Step { step: step(&one, 3, 1), evidence: Evidence::Time };
         let window = Owner::Step { step: step(&two, 1, 2), evidence: Evidence::Window };

@@ -49,7 +49,9 @@ pub fn short(glance: &Glance) -> Text {
             parts.push(Text::new(Style::Id, &turn.target));
             let signs = words::signs(&turn.changes);
             parts.extend((!turn.changes.is_empty()).then_some(signs));
-            let remark = turns::remark(turn, glance.running);
+            // After a rewind, that says more than what became of the turn.
+            let is_rewound = glance.rewound.is_some() && !glance.running;
+            let remark = if is_rewound { Text::default() } else { turns::remark(turn, glance.running) };
             parts.extend((!remark.is_empty()).then_some(remark));
         }
         (None, Some(_)) => parts.push("captured".into()),

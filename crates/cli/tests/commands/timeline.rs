@@ -189,10 +189,8 @@ fn two_sessions_at_once_are_told_apart_and_a_script_must_say_which() {
 * ID  claude-code AGE add a login page  2 turns  +1  idle, heard AGE
 ",
     );
-    let said = scene.fails(&["rewind", "t1", "--preview"]);
-    assert!(said.contains("several open sessions") && said.contains(":t1`"), "{said}");
-    let said = scene.fails(&["changes"]);
-    assert!(said.contains("several open sessions") && said.contains("--session "), "{said}");
+    // The other has nothing under way: the one that works is meant.
+    scene.ok(&["rewind", "t1", "--preview"]);
     // A whole id is that session, though another begins like it.
     assert_eq!(scene.json(&["changes", "--session", "run-1"])["session"]["agent_id"], "run-1");
     scene.ok(&["rewind", "run-10:t1", "--preview"]);
@@ -200,6 +198,13 @@ fn two_sessions_at_once_are_told_apart_and_a_script_must_say_which() {
     assert_eq!(live["sessions"].as_array().unwrap().len(), 2);
     let status = steady(&scene.ok(&["status"]));
     assert!(status.contains("at work  my-agent ID, t1, heard AGE\nidle  claude-code ID, t2, heard AGE"), "{status}");
+    // Where two are in the middle of a turn, a script must say which.
+    let mut third = workspace.begin_session("my-agent", "run-3").unwrap();
+    third.begin_turn("more").unwrap();
+    let said = scene.fails(&["rewind", "t1", "--preview"]);
+    assert!(said.contains("several sessions are in the middle of a turn") && said.contains(":t1`"), "{said}");
+    let said = scene.fails(&["changes"]);
+    assert!(said.contains("several sessions are in the middle of a turn") && said.contains("--session "), "{said}");
 }
 
 #[test]
