@@ -240,3 +240,23 @@ fn a_file_that_came_back_to_where_it_was_before_it_was_moved_and_deleted_is_foun
         world.assert_is(&moved);
     }
 }
+
+/// The agent moved its own file to where another one had been, and a rewind put that one back. Going on to where it was deleted
+/// takes none of the first one's lines.
+#[test]
+fn lines_of_a_file_that_came_back_are_not_those_of_one_that_was_moved_there() {
+    let world = World::new();
+    world.write("a", numbered("a", 0..10)).write("b", numbered("b", 0..10)).write("c", numbered("c", 0..5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit", &["c"], |world| done(world.write("c", numbered("c", 0..4))));
+    agent.edits("delete", &["b"], |world| done(world.remove("b")));
+    let without = world.snapshot();
+    agent.edits("move", &["a", "b"], |world| done(world.rename("a", "b")));
+    world.rewind("t1");
+    assert_eq!(world.read("b"), numbered("b", 0..10));
+    let options = RewindOptions { carry: Carry::Mine, ..RewindOptions::default() };
+    let plan = world.open().plan_rewind("t3", &options).unwrap();
+    assert!(plan.view().conflicts.is_empty(), "{:?}", plan.view().conflicts);
+    world.open().rewind_now("t3", &options).unwrap();
+    world.assert_is(&without);
+}
