@@ -175,6 +175,16 @@ impl Moved {
         }
     }
 
+    /// Where the file was right before a moment that had last left a path by then, and when it left.
+    pub fn left_for(&self, path: &WorkspacePath, before: SeqNumber) -> Option<(SeqNumber, WorkspacePath)> {
+        let mut earlier = self.0.iter().rev().skip_while(|moves| moves.at >= before);
+        let at = earlier.find(|moves| moves.leading_from.contains_key(path))?.at;
+        match self.forth(path.clone(), at.saturating_sub(1), before.saturating_sub(1)) {
+            Spot::At(now) if now != *path => Some((at, now)),
+            _ => None,
+        }
+    }
+
     /// The files that were moved since a moment: where each was then, and where it is now.
     pub fn since(&self, then: SeqNumber) -> impl Iterator<Item = Move> {
         let ends = ends_of(self.between(then, SeqNumber::MAX)).into_iter();
@@ -238,7 +248,8 @@ impl Moved {
         self.0.binary_search_by_key(&at, |moves| moves.at).ok().map(|found| &self.0[found])
     }
 
-    fn led_to(&self, at: SeqNumber, path: &WorkspacePath) -> Option<&WorkspacePath> {
+    /// Where the file came from that was moved to a path at a moment.
+    pub fn led_to(&self, at: SeqNumber, path: &WorkspacePath) -> Option<&WorkspacePath> {
         self.at(at)?.leading_to.get(path)
     }
 

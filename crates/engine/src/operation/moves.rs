@@ -9,7 +9,7 @@ use piton_model::moves::{self, Happened, Move, Paired, is_alike, pair};
 use piton_model::plan::RootState;
 use piton_model::trail::{Moved, SeqNumber};
 use piton_model::{Candidate, Entry, ObjectId, OperationKind, Owner, StepRef, WorkspacePath};
-use piton_store::{CheckpointRow, OperationState, StoreError};
+use piton_store::{CheckpointRow, OperationRow, OperationState, StoreError};
 
 use crate::capture::sound::folder_at;
 use crate::history::changes::OwnedChange;
@@ -235,7 +235,10 @@ impl History {
             add(&seen.trees, (head.checkpoint.root, seen.now), SeqNumber::MAX, &change, &mut all)?;
         }
         let mut by_operations: Vec<(SeqNumber, Vec<Move>)> = Vec::new();
-        for row in self.store.operations()?.iter().filter(|row| row.seq > seq && row.state == OperationState::Done) {
+        let operations = self.store.operations()?;
+        let is_meant = |row: &&OperationRow| row.seq > seq && row.state == OperationState::Done;
+        let operations: Vec<_> = operations.iter().filter(is_meant).collect();
+        for row in &operations {
             // What a damaged record moved cannot be told: each end is taken by itself.
             if let Ok(operation) = self.store.operation(row) {
                 by_operations.push((row.seq, operation.moves));
@@ -273,7 +276,82 @@ impl History {
             by_hands.push((at, paired.moves));
             unclear.extend(paired.unclear.into_iter().map(|(gone, came)| (at, gone, came)));
         }
-        Ok(MovedSince { moved: Moved::new(by_hands, by_operations), unclear, merged, went, all: alone })
+        let moved = self.with_returns(by_hands, by_operations, &operations, &alone)?;
+        Ok(MovedSince { moved, unclear, merged, went, all: alone })
+    }
+
+    /// Moves, with those that operations could not record: where a file was moved away and deleted there, and an operation brought
+    /// it back to where it had been, it moved nothing; but from then on the file is there.
+    fn with_returns(
+        &self,
+        by_hands: Vec<(SeqNumber, Vec<Move>)>,
+        mut by_operations: Vec<(SeqNumber, Vec<Move>)>,
+        operations: &[&OperationRow],
+        alone: &[ByOne],
+    ) -> Result<Moved, StoreError> {
+        let mut moved = Moved::new(by_hands.iter().cloned(), by_operations.iter().cloned());
+        if by_hands.iter().all(|(_, moves)| moves.is_empty()) {
+            return Ok(moved);
+        }
+        // Where each of those was before it came back, and when it did.
+        let mut returned: HashMap<WorkspacePath, (SeqNumber, WorkspacePath)> = HashMap::new();
+        // Oldest first: what one brought back, a later one may take away again.
+        let mut operations = operations.to_vec();
+        operations.sort_by_key(|row| row.seq);
+        for row in operations {
+            let Some((before, changes)) = self.changes_of_operation(row)? else { continue };
+            let number = by_operations.iter().position(|(at, _)| *at == row.seq);
+            let recorded = number.map(|number| by_operations[number].1.clone()).unwrap_or_default();
+            let is_end = |path: &WorkspacePath| recorded.iter().any(|one| one.from == *path || one.to == *path);
+            // Whether somebody made another file there in the meantime.
+            let is_others = |path: &WorkspacePath, since: SeqNumber| {
+                let comes = |one: &&ByOne| one.path == *path && one.at > since && one.at < row.seq && is_made(one);
+                alone.iter().filter(comes).any(|one| moved.led_to(one.at, path).is_none())
+            };
+            let is_free =
+                |path: &WorkspacePath| !is_end(path) && matches!(folder_at(&self.store, before, path), Ok(None));
+            let mut more: Vec<Move> = Vec::new();
+            for Change { path, before: was, after: is, .. } in changes {
+                let comes = was.is_none() && is_file(is.as_ref());
+                let goes = is_file(was.as_ref()) && is.is_none();
+                let known = match (comes, goes) {
+                    (true, _) => moved.left_for(&path, row.seq),
+                    (_, true) => returned.remove(&path),
+                    _ => None,
+                };
+                let Some((since, other)) = known.filter(|_| !is_end(&path)) else { continue };
+                if !is_free(&other) || is_others(&path, since) || is_others(&other, since) {
+                    continue;
+                }
+                if comes {
+                    returned.insert(path.clone(), (row.seq, other.clone()));
+                    more.push(Move { from: other, to: path });
+                } else {
+                    more.push(Move { from: path, to: other });
+                }
+            }
+            if more.is_empty() {
+                continue;
+            }
+            match number {
+                Some(number) => by_operations[number].1.extend(more),
+                None => by_operations.push((row.seq, more)),
+            }
+            moved = Moved::new(by_hands.iter().cloned(), by_operations.iter().cloned());
+        }
+        Ok(moved)
+    }
+
+    /// The state before an operation and what it changed, as far as both can be read.
+    fn changes_of_operation(&self, row: &OperationRow) -> Result<Option<(RootState, Vec<Change>)>, StoreError> {
+        let after = row.after.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
+        let (Some(before), Some(after)) = (self.store.checkpoint(&row.before)?, after) else { return Ok(None) };
+        let (before, after) = (before.checkpoint.root, after.checkpoint.root);
+        match diff::root_changes(&self.store, Some(&before), Some(&after)) {
+            // What is damaged is named by itself.
+            Err(StoreError::Damaged(_) | StoreError::Missing(_)) => Ok(None),
+            changes => Ok(Some((before, changes?))),
+        }
     }
 
     /// What changed after a moment, oldest first, where some changes go back: those for which `is_taken` holds. Who looks back has
@@ -318,17 +396,9 @@ impl History {
         let rows = self.store.operations()?;
         let mut by_path: BTreeMap<WorkspacePath, Vec<ByOne>> = BTreeMap::new();
         for row in rows.iter().rev().filter(|row| row.seq > seq && row.state == OperationState::Done) {
-            let after = row.after.as_ref().map(|id| self.store.checkpoint(id)).transpose()?.flatten();
-            let (Some(before), Some(after)) = (self.store.checkpoint(&row.before)?, after) else { continue };
-            let (before, after) = (before.checkpoint.root, after.checkpoint.root);
-            let changes = match diff::root_changes(&self.store, Some(&before), Some(&after)) {
-                // What is damaged is named by itself.
-                Err(StoreError::Damaged(_) | StoreError::Missing(_)) => continue,
-                changes => changes?,
-            };
-            let is_file = |entry: &Option<Entry>| matches!(entry, Some(Entry::File { .. }));
-            let changes = changes.into_iter().filter(|one| is_file(&one.before) || is_file(&one.after));
-            let changes: Vec<Change> = changes.collect();
+            let Some((_, changes)) = self.changes_of_operation(row)? else { continue };
+            let is_one = |one: &Change| is_file(one.before.as_ref()) || is_file(one.after.as_ref());
+            let changes: Vec<Change> = changes.into_iter().filter(is_one).collect();
             let is_edit = |one: &Change| one.before.is_some() && one.after.is_some();
             if changes.len() > MOST_EDITED && changes.iter().all(is_edit) {
                 continue;
@@ -443,6 +513,15 @@ impl History {
 fn changed_by(changes: &[Change], known: &[Move]) -> Vec<Move> {
     let changed: HashSet<&WorkspacePath> = changes.iter().map(|change| &change.path).collect();
     known.iter().filter(|one| changed.contains(&one.from) && changed.contains(&one.to)).cloned().collect()
+}
+
+fn is_file(entry: Option<&Entry>) -> bool {
+    matches!(entry, Some(Entry::File { .. }))
+}
+
+/// Whether a change made a file where there was none.
+fn is_made(one: &ByOne) -> bool {
+    !is_file(one.was.as_ref()) && is_file(one.is.as_ref())
 }
 
 fn one_by_one(at: SeqNumber, hand: &str, happened: &Happened) -> Vec<ByOne> {

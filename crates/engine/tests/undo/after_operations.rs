@@ -10,6 +10,8 @@ fn numbered(name: &str, range: std::ops::Range<usize>) -> String {
     range.map(|n| format!("{name} {n} that stood here first\n")).collect()
 }
 
+fn done(_: &World) {}
+
 fn path(path: &str) -> WorkspacePath {
     WorkspacePath::new(path).unwrap()
 }
@@ -204,4 +206,57 @@ fn what_an_agent_wrote_and_was_taken_back_stops_nobody() {
     });
     world.open().undo_now(&undo_of("t2")).unwrap();
     assert_eq!((world.read("a"), world.read("b")), (numbered("a", 0..10), numbered("b", 0..5)));
+}
+
+/// The agent moved the file and deleted it at its new place. The rewind that brought it back moved nothing, and still the file is at
+/// its first place from then on: whoever takes back what was done to it before finds it there.
+#[test]
+fn a_file_that_came_back_to_where_it_was_before_it_was_moved_and_deleted_is_found_there() {
+    for twice in [false, true] {
+        let world = World::new();
+        world.write("d/a", numbered("a", 0..10)).write("e/other", "1\n");
+        let agent = Agent::new(&world, "s");
+        agent.edits("move", &["d", "e"], |world| {
+            world.rename("d/a", "e/a").write("e/a", numbered("a", 0..10) + "written by the agent\n");
+        });
+        let moved = world.snapshot();
+        agent.prompt("move and delete");
+        agent.step("Edit", &["e", "x"], |world| done(world.rename("e", "x")));
+        agent.step("Edit", &["x"], |world| done(world.remove("x/a")));
+        agent.end_turn();
+        let there = world.snapshot();
+        world.rewind("t2");
+        world.assert_is(&moved);
+        if twice {
+            world.redo();
+            world.assert_is(&there);
+            world.rewind("t2");
+        }
+        let undone = world.open().undo_now(&undo_of("all")).unwrap();
+        assert!(undone.conflicts.is_empty(), "{:?}", undone.conflicts);
+        assert!(!world.has("e/a") && !world.has("x/a"), "{:?}", undone.deleted);
+        assert_eq!(world.read("d/a"), numbered("a", 0..10));
+        world.redo();
+        world.assert_is(&moved);
+    }
+}
+
+/// The agent moved its own file to where another one had been, and a rewind put that one back. Going on to where it was deleted
+/// takes none of the first one's lines.
+#[test]
+fn lines_of_a_file_that_came_back_are_not_those_of_one_that_was_moved_there() {
+    let world = World::new();
+    world.write("a", numbered("a", 0..10)).write("b", numbered("b", 0..10)).write("c", numbered("c", 0..5));
+    let agent = Agent::new(&world, "s");
+    agent.edits("edit", &["c"], |world| done(world.write("c", numbered("c", 0..4))));
+    agent.edits("delete", &["b"], |world| done(world.remove("b")));
+    let without = world.snapshot();
+    agent.edits("move", &["a", "b"], |world| done(world.rename("a", "b")));
+    world.rewind("t1");
+    assert_eq!(world.read("b"), numbered("b", 0..10));
+    let options = RewindOptions { carry: Carry::Mine, ..RewindOptions::default() };
+    let plan = world.open().plan_rewind("t3", &options).unwrap();
+    assert!(plan.view().conflicts.is_empty(), "{:?}", plan.view().conflicts);
+    world.open().rewind_now("t3", &options).unwrap();
+    world.assert_is(&without);
 }

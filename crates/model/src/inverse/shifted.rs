@@ -317,8 +317,9 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80
 }
 
-/// The paths of some changes whose file came from another one, with that: it is known as moved, or its content left that path.
-/// That two files were empty says nothing: a file that is just being written is.
+/// The paths of some changes, given oldest first, whose file came from another one, with that: it is known as moved, or its content
+/// left that path. Where what had been there before came back since, it did not. That two files were empty says nothing: a file
+/// that is just being written is.
 fn arrived(
     altered: &[Altered],
     moved_from: impl Fn(&WorkspacePath) -> Option<WorkspacePath>,
@@ -331,11 +332,26 @@ fn arrived(
             left.entry(was).or_default().insert(&one.path);
         }
     }
-    let came = |one: &Altered| {
-        let from = blob(&one.is).and_then(|is| left.get(&is)?.iter().find(|path| ***path != one.path));
-        Some((one.path.clone(), from.map(|path| (*path).clone()).or_else(|| moved_from(&one.path))?))
-    };
-    altered.iter().filter_map(came).collect()
+    // What stood at each path as its own, and where what is there came from.
+    let mut own: HashMap<&WorkspacePath, BTreeSet<ObjectId>> = HashMap::new();
+    let mut came: BTreeMap<WorkspacePath, WorkspacePath> = BTreeMap::new();
+    for one in altered {
+        let (was, is) = (blob(&one.was), blob(&one.is));
+        let own = own.entry(&one.path).or_default();
+        if !came.contains_key(&one.path) {
+            own.extend(was);
+        }
+        if is.is_some_and(|is| own.contains(&is)) {
+            came.remove(&one.path);
+            continue;
+        }
+        let from = is.and_then(|is| left.get(&is)?.iter().find(|path| ***path != one.path));
+        if let Some(from) = from {
+            came.insert(one.path.clone(), (*from).clone());
+        }
+    }
+    let known = altered.iter().filter_map(|one| Some((one.path.clone(), moved_from(&one.path)?)));
+    known.chain(came).collect()
 }
 
 fn blob_of(entry: &Entry) -> Option<ObjectId> {
