@@ -357,7 +357,7 @@ impl History {
 
     /// How this folder differed from the beginning from a checkpoint of another one: whoever made it what it was is not known here,
     /// and it counts as the user's.
-    fn from_another_folder(&self, target: &CheckpointRow) -> Result<Vec<OwnedChange>, OperationError> {
+    fn since_another_folder(&self, target: &CheckpointRow) -> Result<Vec<OwnedChange>, OperationError> {
         if target.checkpoint.line == self.record.line {
             return Ok(Vec::new());
         }
@@ -383,7 +383,7 @@ impl History {
         let from = if may_be_older { 0 } else { target.seq + 1 };
         let mut changes = self.all_changes(from)?;
         changes.extend(self.uncaptured(seen)?);
-        changes.extend(self.from_another_folder(target)?);
+        changes.extend(self.since_another_folder(target)?);
         self.settle_halves(changes.iter_mut(), seen)?;
         changes.retain(|change| change.path.is_in_scope(paths));
         let effects = self.effects_until(&changes.iter().collect::<Vec<_>>(), until)?;
