@@ -108,7 +108,7 @@ Environment:
   PITON_HOME          where checkpoints are [default: piton in your data folder]
   PITON_PAGER, PAGER  what long output is read in [default: less]
   NO_COLOR            no colour
-  CLICOLOR_FORCE      colour though the output is no terminal
+  CLICOLOR_FORCE      colour although the output is not a terminal
 
 `piton help COMMAND` says more about each command.";
 

@@ -213,7 +213,7 @@ impl Surroundings {
         if !path.is_dir() {
             return Failure::user(
                 Code::NoFolder,
-                format!("{} is no folder, and no workspace that was there", escape_path(path)),
+                format!("{} is not a folder, and not a workspace that was there", escape_path(path)),
             )
             .hint(text![flag("--workspace").asking("DIR"), " means another folder"]);
         }
@@ -273,7 +273,7 @@ pub fn home() -> Result<PathBuf, Failure> {
         // It would be another place in every folder, and a hook's is not the user's.
         Some(place) if place.is_relative() => Err(Failure::user(
             Code::NoHome,
-            format!("PITON_HOME is `{}`, which is no absolute path", escape_path(&place)),
+            format!("PITON_HOME is `{}`, which is not an absolute path", escape_path(&place)),
         )
         .hint("set it to one that begins with `/`, or unset it")),
         Some(place) => Ok(place),

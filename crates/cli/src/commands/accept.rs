@@ -96,10 +96,11 @@ fn write(out: &mut dyn Write, look: &Look, done: &AcceptedChanges, names: &Names
     if done.already {
         return writeln!(out, "all of that is accepted already");
     }
-    let count = words::plural(done.files.len() as u64, "file");
+    // Each file once, however often it was changed.
+    let count = words::plural(done.files.len() as u64, "change");
     match done.taken_back {
-        true => writeln!(out, "no longer accepted: changes of {count}")?,
-        false => writeln!(out, "accepted: changes of {count}")?,
+        true => writeln!(out, "no longer accepted: {count}")?,
+        false => writeln!(out, "accepted {count}")?,
     }
     let shown = look.lines(files::ON_A_TERMINAL).min(done.files.len());
     for file in &done.files[..shown] {

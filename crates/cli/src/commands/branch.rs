@@ -207,7 +207,7 @@ fn delete(workspace: &mut Workspace, args: &Delete, console: &mut Console) -> Re
 
 fn write_deletion(out: &mut dyn Write, look: &Look, deletion: &BranchDeletion, names: &Names) -> io::Result<()> {
     if deletion.branches.is_empty() {
-        writeln!(out, "nothing to delete: no branch is that old, or those that are stay")?;
+        writeln!(out, "nothing to delete: no branch that may be deleted is that old")?;
     }
     let word = if deletion.done { "deleted" } else { "would delete" };
     for branch in &deletion.branches {
@@ -246,7 +246,7 @@ fn branches(count: usize) -> String {
 fn age(typed: &str) -> Result<i64, Failure> {
     match typed.parse() {
         Ok(When::Age(ms)) => Ok(ms),
-        _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
+        _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is not an age"))
             .hint(text!["an age is a number and s, m, h or d, as in ", flag("--older-than").arg("30d")])),
     }
 }

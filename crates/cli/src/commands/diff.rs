@@ -163,6 +163,9 @@ fn nothing(
         let titles = titles::of_all(workspace, &Names::of(&workspace.sessions()?.sessions))?;
         return Ok(text!["nothing changed", at, " since ", turns::since(since, &titles)]);
     }
+    if diff.from.is_none() && diff.to.is_none() {
+        return Ok(text!["no differences", at, ": both sides are the workspace as it is now"]);
+    }
     let side = |side: &Option<_>| side.as_ref().map_or_else(|| "now".into(), label);
     Ok(text!["no differences", at, " between ", side(&diff.from), " and ", side(&diff.to)])
 }
@@ -231,9 +234,9 @@ fn explain(error: DiffError, guessed: &[(WorkspacePath, OsString)], workspace: &
     let meant = word.to_str().map(|word| workspace.resolve(word));
     if let Some(Ok(_) | Err(TargetError::Now)) = meant {
         let word = escape_path(Path::new(word));
-        return Failure::user(Code::Arguments, format!("`{word}` is a third moment, and a diff is between two")).hint(
-            text!["two targets at most, then paths; ", call("log").arg("--files"), " lists what each turn changed"],
-        );
+        return Failure::user(Code::Arguments, format!("`{word}` is a target, and not a path on either side"))
+            .hint("targets come first, two at most, and paths after them")
+            .hint(text![call("log").arg("--files"), " lists what each turn changed"]);
     }
     let near = match meant {
         Some(Err(TargetError::Unknown { near, .. })) => did_you_mean(&near),
@@ -241,7 +244,7 @@ fn explain(error: DiffError, guessed: &[(WorkspacePath, OsString)], workspace: &
     };
     Failure::user(
         Code::UnknownTarget,
-        format!("`{}` is no checkpoint, and no path on either side", escape_path(Path::new(word))),
+        format!("`{}` is not a checkpoint, nor a path on either side", escape_path(Path::new(word))),
     )
     .hints(near)
     .hint(text![

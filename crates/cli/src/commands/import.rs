@@ -13,7 +13,7 @@ use crate::environment::Surroundings;
 
 /// Read a session from an archive into this workspace's store
 ///
-/// If the folder is no workspace yet, it becomes one; its own files are not captured by that.
+/// If the folder is not a workspace yet, it becomes one; its own files are not captured by that.
 ///
 /// The archive is one that `piton export SESSION` made. Its turns and checkpoints can then be shown, compared,
 /// searched and rewound to like any other; your files and everything in the store stay as they are. The checkpoints

@@ -136,9 +136,9 @@ pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Nam
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, of: &str) -> io::Result<()> {
     match outcome.operation {
         Some(_) if outcome.already => {
-            writeln!(out, "{}; {of} counts as taken back", nothing(outcome, "the files are as before it already"))
+            writeln!(out, "{}; {of} counts as taken back", nothing(outcome, "the files are already as they were before it"))
         }
         Some(_) => writeln!(out, "{}", outcome::headline(look, "took back", of, outcome)),
-        None => writeln!(out, "{}", nothing(outcome, "the files are as before it already")),
+        None => writeln!(out, "{}", nothing(outcome, "the files are already as they were before it")),
     }
 }

@@ -8,7 +8,7 @@ use piton_agents::Agents;
 use piton_engine::model::{OperationVerb, Scope};
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
 use piton_engine::{Carry, IntoTarget, Plan, RewindOptions, Workspace};
-use piton_wording::checkpoints::moment;
+use piton_wording::checkpoints::{moment, then};
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::outcome::{not_done, nothing, summary, way_back};
 use piton_wording::owners::Names;
@@ -344,13 +344,13 @@ pub fn write(
     target: &CheckpointView,
     names: &Names,
 ) -> io::Result<()> {
-    let target = look.text(moment(target, names));
+    let (target, as_then) = (look.text(moment(target, names)), look.text(then(target, names)));
     match outcome.operation {
         Some(_) => writeln!(out, "rewound to {target}: {}", look.text(summary(outcome)))?,
         None => {
             // What the target did not capture may be otherwise, or gone: nobody knows.
             let otherwise = match outcome.skipped.is_empty() {
-                true => format!("the files are as in {target} already"),
+                true => format!("the files are already as they were {as_then}"),
                 false => format!("what {target} captured is as it was then"),
             };
             writeln!(out, "{}", nothing(outcome, &otherwise))?;

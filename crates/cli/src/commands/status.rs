@@ -20,7 +20,7 @@ use crate::{files, hook, settings, titles};
 /// Show how the workspace stands
 ///
 /// Its last checkpoint, what changed since the last turn began or since a rewind that came after it, the open sessions
-/// and their gaps, what a capture leaves out, and how much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not, or if nothing can be
+/// and their gaps, what a capture leaves out, and how much disk its checkpoints take. Exits with 1 if the last event that should have been captured was not, or if nothing can be
 /// captured now.
 #[derive(Debug, clap::Args)]
 pub struct Args {

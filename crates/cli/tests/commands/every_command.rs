@@ -167,7 +167,7 @@ mod exit_codes {
             (&["redo", "--yes"], "no rewind or undo to take back", "piton log"),
             (&["checkpoint", "first"], "taken", "another name"),
             (&["checkpoint", "a:b"], "cannot be a checkpoint's name", "before-refactor"),
-            (&["diff", "nosuch"], "`nosuch` is no checkpoint, and no path", "piton log"),
+            (&["diff", "nosuch"], "`nosuch` is not a checkpoint, nor a path", "piton log"),
             (&["--workspace", &elsewhere, "log"], "not a workspace yet", "piton checkpoint"),
             (&["--workspace", &home, "checkpoint"], "your home folder", "--force"),
             (&["--workspace", "/nosuch", "log"], "no folder", "--workspace"),

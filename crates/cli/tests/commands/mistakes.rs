@@ -48,7 +48,7 @@ fn a_target_that_is_nothing_is_answered_with_what_was_probably_meant() {
         check(&scene, &["show", typed], &["there is no checkpoint", meant]);
         check(&scene, &["rewind", typed, "--preview"], &[meant]);
     }
-    check(&scene, &["diff", "T2"], &["`T2` is no checkpoint, and no path on either side", "did you mean `t2`?"]);
+    check(&scene, &["diff", "T2"], &["`T2` is not a checkpoint, nor a path on either side", "did you mean `t2`?"]);
     check(&scene, &["changes", "--session", "login-pgae"], &["did you mean `login-page`?"]);
     // Nothing is made up.
     for typed in ["9", "T9", "turn9", "xyzzy"] {
@@ -90,10 +90,10 @@ fn an_error_about_arguments_is_one_sentence_and_the_plain_usage() {
     check(
         &scene,
         &["rewind", "t1", "--scope", "all"],
-        &["`all` is nothing for `--scope`; it takes code, conversation or both"],
+        &["`all` is not a value for `--scope`; it takes code, conversation or both"],
     );
     check(&scene, &["log", "--since"], &["`--since AGE` needs a value\n"]);
-    check(&scene, &["setup", "nosuch"], &["`nosuch` is nothing for AGENT; it takes claude-code or generic"]);
+    check(&scene, &["setup", "nosuch"], &["`nosuch` is not a value for AGENT; it takes claude-code or generic"]);
     let ran = both(&scene.run(&["run", "--name", "x", "ls", "-l"]));
     assert!(ran.contains("the command to run comes after `--`\n"), "{ran}");
     assert!(ran.contains("hint: `piton run --name x -- ls -l`\n"), "{ran}");

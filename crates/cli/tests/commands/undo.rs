@@ -141,7 +141,7 @@ mod words {
         assert_eq!(plan["deleted"].as_array().unwrap().len(), 2);
         assert_eq!(plan["merged"], json!([{ "path": "a.txt" }]));
         let refused = scene.fails(&["undo", "--since", "yesterday", "--preview"]);
-        assert!(refused.contains("is no age"), "{refused}");
+        assert!(refused.contains("is not an age"), "{refused}");
         let told = scene.told(&["undo", "all", "--path", "my notes.md", "--yes"]);
         assert!(told.contains("undid all changes of the session in my notes.md: 1 deleted"), "{told}");
         assert!(scene.ok(&["ops"]).contains("all changes of the session in my notes.md"));
@@ -161,7 +161,7 @@ mod words {
         let scene = two_turns();
         for words in [&["nonsense"][..], &["last", "x"], &["0"], &["t1", "3"], &["t1.end"], &["a.txt"]] {
             let refused = scene.fails(&[&["undo", "--yes"], words].concat());
-            assert!(refused.contains("is nothing to undo") && refused.contains("`last 3`"), "{words:?}: {refused}");
+            assert!(refused.contains("is not something to undo") && refused.contains("`last 3`"), "{words:?}: {refused}");
         }
         assert!(scene.fails(&["undo", "t1", "--op", "kmzq", "--yes"]).contains("does not go together with"));
     }
@@ -511,7 +511,7 @@ mod back_and_forth {
         scene.ok(&["undo", "--yes"]);
         scene.world.write("a.txt", between.bytes("a.txt").unwrap());
         let told = scene.told(&["redo", "--yes"]);
-        let said = "nothing to do: the files are as before it already; the undo of turn 2 “make it better” counts as taken back";
+        let said = "nothing to do: the files are already as they were before it; the undo of turn 2 “make it better” counts as taken back";
         assert!(told.contains(said), "{told}");
         scene.world.assert_is(&between);
         assert!(scene.told(&["redo", "--yes"]).contains("took back the undo of turn 3"));
@@ -706,7 +706,7 @@ mod inside_an_agent {
         assert!(scene.world.path("c.txt").exists());
         assert!(answer(&scene, "/piton ops").contains("undo of the last 2 changes"));
         assert!(answer(&scene, "/piton undo t1 --preview").contains("~ restore  a.txt"));
-        assert!(answer(&scene, "/piton undo nonsense").contains("is nothing to undo"));
+        assert!(answer(&scene, "/piton undo nonsense").contains("is not something to undo"));
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub enum TargetError {
         reason: String,
     },
     /// A turn, without a session.
-    #[error("`{0}` means a turn of a session, and no session is recorded here")]
+    #[error("{}", no_session(.0))]
     NoSession(String),
     /// No operation has that id.
     #[error("there is no operation `{0}`")]
@@ -348,6 +348,16 @@ impl History {
             }
         }
         Ok(())
+    }
+}
+
+/// `asked` is what was typed to mean a turn, or anything else that needs a session.
+fn no_session(asked: &str) -> String {
+    match asked.parse::<Target>() {
+        Ok(Target { when: When::Turn { .. }, .. }) => {
+            format!("`{asked}` means a turn of a session, and no session is recorded here")
+        }
+        _ => "no session is recorded here".to_owned(),
     }
 }
 

@@ -29,7 +29,7 @@ impl Failure {
             OperationError::Conflict(conflicts) => in_conflict(conflicts, command),
             OperationError::Running(_) => vec![
                 text![with("--wait"), " waits until its turn has ended"],
-                text![with("--interrupted"), " goes on, where you have stopped the agent yourself"],
+                text![with("--interrupted"), " goes ahead if you have stopped the agent yourself"],
             ],
             _ => Vec::new(),
         };

@@ -90,7 +90,7 @@ impl Which {
 #[derive(Debug, thiserror::Error)]
 pub enum ChosenError {
     /// Words that mean nothing.
-    #[error("`{0}` is nothing to undo")]
+    #[error("`{0}` is not something to undo")]
     Words(String),
     /// The list of changes has no such number.
     #[error("session {} has no change {number}; it has {last}", session.short())]
