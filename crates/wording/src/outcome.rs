@@ -155,6 +155,7 @@ pub fn remarks(
     let leftovers = "done, but some of piton's temporary copies could not be removed";
     list(out, leftovers.into(), outcome.leftovers.iter().map(|left| leftover(left).into()).collect());
     list(out, "left as it is, as you asked".into(), excepted(&outcome.excepted, &outcome.in_part).collect());
+    list(out, "left as it is, because you accepted it".into(), paths(&outcome.accepted));
     let open = outcome.conflicts.iter().filter(|conflict| !conflict.decided);
     let open = open.map(|conflict| text![escape_view(&conflict.path), ": ", conflict.why.describe()]);
     list(out, "left as they are because of conflicts".into(), open.collect());

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use piton_engine::view::SessionImported;
+use piton_engine::{ArchiveError, ImportError};
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::{Code, Failure, Style, call, text, words};
 
@@ -45,8 +46,16 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             Failure::user(Code::CannotRead, format!("{} {what}", escape_path(&file))).hint("name the archive to read")
         );
     }
-    let mut workspace = surroundings.open_or_init(console)?;
-    let imported = workspace.import_session(&file)?;
+    let explained = |error: ImportError| match &error {
+        ImportError::Archive(ArchiveError::NotOne) => {
+            let message = format!("{} is not a session archive", escape_path(&file));
+            Failure { message, ..Failure::from(error) }
+        }
+        _ => error.into(),
+    };
+    let mut workspace =
+        surroundings.open_or_init_if(console, || piton_engine::check_archive(&file).map_err(explained))?;
+    let imported = workspace.import_session(&file).map_err(explained)?;
     console.print_done(&imported, |out, look| write(out, look, &imported))?;
     if !console.is_json() {
         console.say_with(|out, look| write_remarks(out, look, &imported));

@@ -5,12 +5,13 @@ mod timeline;
 
 use std::path::Path;
 
+use piton_engine::model::target::meant_age;
 use piton_engine::model::{Timestamp, When};
 use piton_engine::view::{Cursor, LogEntry, Timeline};
 use piton_engine::{LogOptions, TimelineOptions, Workspace};
 use piton_wording::escape::escape_path;
 use piton_wording::owners::Names;
-use piton_wording::{Code, Failure, Style, Text, Titles, call, flag, text, words};
+use piton_wording::{Code, Failure, Style, Text, Titles, call, did_you_mean, flag, text, words};
 
 use crate::args::Global;
 use crate::console::Console;
@@ -175,6 +176,7 @@ pub fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     match typed.parse() {
         Ok(When::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
         _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is not an age"))
+            .hints(meant_age(typed).and_then(|age| did_you_mean(&[age.to_string()])))
             .hint(text!["an age is a number and s, m, h or d, as in ", flag("--since").arg("10m")])),
     }
 }

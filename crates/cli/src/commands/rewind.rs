@@ -51,8 +51,8 @@ pub struct Args {
     /// Also take back what may be yours or the session's, which is kept otherwise
     #[arg(long)]
     unsure: bool,
-    /// What goes back [default: both for a turn, if the agent's conversation can go back; else code, as for a name or
-    /// an age]
+    /// What goes back [default: both for a turn or start, if the agent's conversation can go back; else code, as for
+    /// a name or an age]
     #[arg(long, value_enum)]
     scope: Option<ScopeArg>,
     /// Whether it was typed to an agent.
@@ -351,7 +351,7 @@ pub fn write(
             // What the target did not capture may be otherwise, or gone: nobody knows.
             let otherwise = match outcome.skipped.is_empty() {
                 true => format!("the files are already as they were {as_then}"),
-                false => format!("what {target} captured is as it was then"),
+                false => "what was captured then is as it was".to_owned(),
             };
             writeln!(out, "{}", nothing(outcome, &otherwise))?;
         }

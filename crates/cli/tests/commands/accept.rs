@@ -38,6 +38,16 @@ fn a_turn_or_a_path_is_accepted_shown_in_the_log_and_taken_back() {
 }
 
 #[test]
+fn an_undo_of_everything_says_what_it_leaves_because_it_is_accepted() {
+    let scene = scene();
+    scene.ok(&["accept", "t2"]);
+    let plan = scene.ok(&["undo", "all", "--preview"]);
+    assert!(plan.contains("Left as it is, because you accepted it:\n  src/two.txt\n"), "{plan}");
+    let told = scene.told(&["undo", "all", "--yes"]);
+    assert!(told.contains("note: left as it is, because you accepted it:\n  src/two.txt\n"), "{told}");
+}
+
+#[test]
 fn what_an_accepted_turn_ran_is_not_listed_as_not_undone() {
     let scene = Scene::new(PITON);
     let agent = Agent::new(&scene.world, "run-1");

@@ -170,7 +170,7 @@ mod exit_codes {
             (&["diff", "nosuch"], "`nosuch` is not a checkpoint, nor a path", "piton log"),
             (&["--workspace", &elsewhere, "log"], "not a workspace yet", "piton checkpoint"),
             (&["--workspace", &home, "checkpoint"], "your home folder", "--force"),
-            (&["--workspace", "/nosuch", "log"], "no folder", "--workspace"),
+            (&["--workspace", "/nosuch", "log"], "not a folder", "name a folder that is there"),
             (&["init", "--budget", "much"], "a size is a number", ""),
             (&["frobnicate"], "there is no command `piton frobnicate`", ""),
         ] {

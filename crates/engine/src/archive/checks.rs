@@ -276,7 +276,8 @@ impl Check<'_> {
             }
             Record::Name { checkpoint, name } => {
                 self.is_checkpoint(checkpoint)?;
-                check_name(name).map_err(|error| ArchiveError::Refused(format!("a name in it is not valid: {error}")))?;
+                check_name(name)
+                    .map_err(|error| ArchiveError::Refused(format!("a name in it is not valid: {error}")))?;
                 once(self.seen.names.insert(name.clone()), "a name")?;
             }
             Record::Annotation { checkpoint, text } => {
