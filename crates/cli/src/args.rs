@@ -3,6 +3,7 @@
 mod refused;
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -10,7 +11,7 @@ use std::rc::Rc;
 use clap::error::ErrorKind;
 use clap::{FromArgMatches, Parser, ValueEnum, ValueHint};
 use piton_wording::escape::escape_line;
-use piton_wording::{Surface, Terminal};
+use piton_wording::{Failure, Surface, Terminal};
 
 use crate::commands::Command;
 use crate::console::Console;
@@ -108,7 +109,7 @@ Environment:
   PITON_HOME          where checkpoints are [default: piton in your data folder]
   PITON_PAGER, PAGER  what long output is read in [default: less]
   NO_COLOR            no colour
-  CLICOLOR_FORCE      colour though the output is no terminal
+  CLICOLOR_FORCE      colour although the output is not a terminal
 
 `piton help COMMAND` says more about each command.";
 
@@ -127,7 +128,12 @@ pub fn read() -> Result<Cli, Refused> {
     Ok(parse(help::grouped(in_terminal()), words)?.cli)
 }
 
-fn parse(command: clap::Command, words: Vec<OsString>) -> Result<Typed, Refused> {
+fn parse(command: clap::Command, mut words: Vec<OsString>) -> Result<Typed, Refused> {
+    // Clap's own `help` takes names of commands alone; before it, the flag is understood.
+    if words.first().is_some_and(|word| word == "help") {
+        let flags = words.extract_if(.., |word| word == "--json").collect::<Vec<_>>();
+        words.splice(0..0, flags);
+    }
     let program = command.get_bin_name().unwrap_or("piton").to_owned();
     let all = [OsString::from(program)].into_iter().chain(words.iter().cloned());
     let parsed = command.clone().try_get_matches_from(all).and_then(|matches| {
@@ -179,6 +185,16 @@ impl Refused {
         format!("{}\n{usage}", report::in_lines(&failure, surface))
     }
 
+    /// Help and versions, which `--json` wraps in a document.
+    fn print_page(&self, is_json: bool) -> Result<(), Failure> {
+        if is_json {
+            let mut console = Console::new(true, Color::Never, Rc::new(Terminal::default()));
+            let page = serde_json::json!({ "help": self.error.render().to_string() });
+            return console.print(&page, |_, _| Ok(())).and_then(|()| console.flush());
+        }
+        self.error.print().and_then(|()| io::stdout().flush()).map_err(Failure::output)
+    }
+
     fn is_help(&self) -> bool {
         matches!(
             self.error.kind(),
@@ -189,13 +205,15 @@ impl Refused {
     /// Shows them. Help is what was asked for; everything else is the user's to fix, which is exit code 1 here and 2 in
     /// clap.
     pub fn show(mut self) -> ExitCode {
-        if self.is_help() {
-            // A closed pipe is no reason to say more.
-            let _ = self.error.print();
-            let is_asked_for = self.error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-            return if is_asked_for { ExitCode::SUCCESS } else { ExitCode::from(1) };
-        }
         let is_json = self.words.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json");
+        if self.is_help() {
+            let is_asked_for = self.error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+            let end = if is_asked_for { ExitCode::SUCCESS } else { ExitCode::from(1) };
+            return self.print_page(is_json).map_or_else(
+                |failure| report::report(&failure, &mut Console::new(false, Color::Auto, Rc::new(Terminal::default()))),
+                |()| end,
+            );
+        }
         let Explained { failure, usage } = explain(&self.error, &mut self.command, &self.words);
         let mut console = Console::new(is_json, Color::Auto, Rc::new(Terminal::default()));
         report::report_with(&failure, usage.as_str(), &mut console)

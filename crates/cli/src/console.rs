@@ -7,8 +7,9 @@ use piton_engine::{Clock, SystemClock};
 use piton_wording::escape::{escape, escape_json};
 use piton_wording::lines::{LineKind, Lines, Room};
 use piton_wording::words::Now;
-use piton_wording::{Failure, Span, Surface, Text, note};
+use piton_wording::{Failure, Part, Span, Style, Surface, Text, note};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
 
 use crate::args::Color;
 use crate::pager::Pager;
@@ -45,6 +46,45 @@ impl Look {
         text.into().spans().iter().map(show).collect()
     }
 
+    /// The same, broken between words where a terminal has no room; what follows a break stands `indent` columns further in
+    /// than the line, or behind the same bar. Commands are not broken: they are to be copied.
+    pub fn wrapped(&self, text: impl Into<Text>, indent: usize) -> String {
+        let text = text.into();
+        let plain = text.plain();
+        if !self.terminal || text.width() <= self.width {
+            return self.text(text);
+        }
+        let spaces = plain.chars().take_while(|c| *c == ' ').count();
+        let (columns, next) = match plain.trim_start().starts_with(BAR) {
+            true => (spaces + 2, format!("{:spaces$}{} ", "", self.paint.dim(BAR))),
+            false => (spaces + indent, " ".repeat(spaces + indent)),
+        };
+        let (mut out, mut line) = (String::new(), Vec::new());
+        let mut used = 0;
+        for word in words_of(&text, self.surface.as_ref()) {
+            let width: usize = word.iter().map(|(_, piece)| piece.width()).sum();
+            let shown = width - usize::from(word.last().is_some_and(|(_, piece)| piece.ends_with(' ')));
+            if used + shown > self.width && used > columns {
+                out += &self.pieces(std::mem::take(&mut line));
+                out = format!("{out}\n{next}");
+                used = columns;
+            }
+            line.extend(word);
+            used += width;
+        }
+        out + &self.pieces(line)
+    }
+
+    /// One line, without the space at its end.
+    fn pieces(&self, mut line: Vec<(Style, String)>) -> String {
+        if let Some((_, last)) = line.last_mut() {
+            last.truncate(last.trim_end().len());
+        }
+        let runs = line.chunk_by(|(one, _), (other, _)| one == other);
+        let run = |run: &[(Style, String)]| run.iter().map(|(_, piece)| piece.as_str()).collect::<String>();
+        runs.filter_map(|pieces| pieces.first().map(|(style, _)| self.paint.styled(*style, run(pieces)))).collect()
+    }
+
     /// What there is room for.
     pub fn room(&self) -> Room {
         Room { is_short: self.terminal, now: self.now.clone() }
@@ -53,7 +93,7 @@ impl Look {
     /// Writes several lines.
     pub fn write(&self, out: &mut dyn Write, lines: &Lines) -> io::Result<()> {
         lines.iter().try_for_each(|line| match line.kind {
-            LineKind::Said => writeln!(out, "{}", self.text(line.text.clone())),
+            LineKind::Said => writeln!(out, "{}", self.wrapped(line.text.clone(), HANGING)),
             LineKind::Content => writeln!(out, "{}", line.text.cut(self, usize::MAX).painted),
             LineKind::CutContent => {
                 let width = self.width.saturating_sub(MARGIN).max(NARROWEST);
@@ -71,6 +111,28 @@ impl Look {
     pub fn is_raw(&self) -> bool {
         !self.terminal && !self.paint.is_on()
     }
+}
+
+/// The words of a text, each with the space after it, in the pieces that have a style of their own.
+fn words_of(text: &Text, surface: &dyn Surface) -> Vec<Vec<(Style, String)>> {
+    let mut words: Vec<Vec<(Style, String)>> = Vec::new();
+    let mut is_ended = true;
+    for Span { style, part } in text.spans() {
+        let said = escape(&part.said(surface)).into_owned();
+        let pieces: Vec<&str> = match part {
+            Part::Call(_) | Part::Flag(_) => vec![&said],
+            Part::Words(_) | Part::Time(_) => said.split_inclusive(' ').collect(),
+        };
+        for piece in pieces {
+            let is_end = piece.ends_with(' ');
+            match words.last_mut().filter(|_| !is_ended) {
+                Some(word) => word.push((*style, piece.to_owned())),
+                None => words.push(vec![(*style, piece.to_owned())]),
+            }
+            is_ended = is_end;
+        }
+    }
+    words
 }
 
 /// What the process prints to.
@@ -111,6 +173,10 @@ impl Write for Out {
     }
 }
 
+/// How far a broken line is set in.
+const HANGING: usize = 2;
+/// Stands before quoted lines.
+const BAR: &str = "│";
 /// Contents end before the last columns do.
 const MARGIN: usize = 2;
 /// Contents narrower than this say nothing.
@@ -215,7 +281,7 @@ impl Console {
 
     /// Says something about the work, such as what to do next. Nobody may be listening, which is no failure.
     pub fn say(&mut self, text: impl Into<Text>) {
-        let line = self.talk.text(text);
+        let line = self.talk.wrapped(text, HANGING);
         self.say_with(|out, _| writeln!(out, "{line}"));
     }
 
@@ -262,7 +328,7 @@ impl Console {
     /// What somebody types at a question, in lower case; none where nobody answers.
     pub fn answer(&mut self, question: &str) -> Option<String> {
         let _ = self.stdout.flush();
-        let _ = write!(io::stderr(), "{question}");
+        let _ = write!(io::stderr(), "{} ", self.talk.wrapped(question.trim_end(), HANGING));
         let _ = io::stderr().flush();
         let mut typed = String::new();
         match io::stdin().read_line(&mut typed) {
@@ -289,4 +355,27 @@ fn width(size: rustix::io::Result<rustix::termios::Winsize>) -> usize {
     let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let columns = told.or_else(|| size.ok().map(|size| usize::from(size.ws_col)));
     columns.filter(|columns| *columns > 0).unwrap_or(WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use piton_wording::{call, text};
+
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_between_words_and_never_in_a_command() {
+        let look = Look::plain(24);
+        for (text, expected) in [
+            (
+                text!["hint: ", call("log").arg("--future"), " lists them"],
+                "hint:\n  `piton log --future`\n  lists them",
+            ),
+            (text!["  │ one two three four five"], "  │ one two three four\n  │ five"),
+            (text!["short, and ", Text::new(Style::Bold, "bold"), ", fits"], "short, and bold, fits"),
+            (text!["  a-path-that-is-longer-than-the-line"], "  a-path-that-is-longer-than-the-line"),
+        ] {
+            assert_eq!(look.wrapped(text, 2), expected);
+        }
+    }
 }

@@ -13,7 +13,7 @@ use piton_engine::view::{Initialized, Recovered, UnreadStore};
 use piton_engine::{Engine, Environment, InitOptions, LeftOut, OpenError, Workspace};
 use piton_wording::escape::{escape, escape_path, escape_view, quoted};
 use piton_wording::outcome::leftover;
-use piton_wording::{Code, Failure, Text, agreement, call, flag, note, text, warning};
+use piton_wording::{Code, Failure, Text, agreement, another_folder, call, flag, note, text, warning};
 
 use crate::args::Global;
 use crate::console::Console;
@@ -90,7 +90,7 @@ impl Surroundings {
     pub fn open_for_rules(&self, console: &mut Console) -> Result<Workspace, Failure> {
         self.say_problems(console);
         let folder = self.folder()?;
-        let mut workspace = self.engine.open(&folder).map_err(|error| self.explain(error, &folder))?;
+        let mut workspace = self.engine.open(&folder).map_err(|error| self.fitting(self.explain(error, &folder)))?;
         workspace.record_aside();
         announce(console, &workspace);
         self.say_left_out(console);
@@ -183,16 +183,27 @@ impl Surroundings {
 
     /// The same, for a command that makes an unknown folder a workspace.
     pub fn open_or_init(&self, console: &mut Console) -> Result<Workspace, Failure> {
+        self.open_or_init_if(console, || Ok(()))
+    }
+
+    /// The same, where `check` passes before a folder becomes a workspace.
+    pub fn open_or_init_if(
+        &self,
+        console: &mut Console,
+        check: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<Workspace, Failure> {
         self.say_problems(console);
         let folder = self.folder()?;
         match self.engine.open(&folder) {
             Err(OpenError::NotKnown(_)) => {
-                let made = self.engine.init(&folder, InitOptions::default())?;
+                check()?;
+                let made = self.engine.init(&folder, InitOptions::default());
+                let made = made.map_err(|error| self.fitting(error.into()))?;
                 console.advise(format!("{} is a workspace now", escape_path(&made.path)));
                 say_unread(console, &made);
                 Ok(self.engine.open(&folder)?)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.fitting(error.into())),
             Ok(workspace) => {
                 announce(console, &workspace);
                 self.say_left_out(console);
@@ -207,15 +218,26 @@ impl Surroundings {
         }
     }
 
+    /// Without the advice to name another folder, for whoever has just named one.
+    fn fitting(&self, mut failure: Failure) -> Failure {
+        if self.chosen.is_some() {
+            failure.hints.retain(|hint| *hint != another_folder());
+            if failure.hints.is_empty() {
+                return failure.hint("name a folder that is there, or the beginning of a workspace's id");
+            }
+        }
+        failure
+    }
+
     /// A folder inside a workspace is not that workspace, and whoever named it may not know.
     fn explain(&self, error: OpenError, folder: &Path) -> Failure {
         let OpenError::NotKnown(path) = &error else { return error.into() };
         if !path.is_dir() {
             return Failure::user(
                 Code::NoFolder,
-                format!("{} is no folder, and no workspace that was there", escape_path(path)),
+                format!("{} is not a folder, and not a workspace that was there", escape_path(path)),
             )
-            .hint(text![flag("--workspace").asking("DIR"), " means another folder"]);
+            .hint(another_folder());
         }
         if let Some(refusal) = self.engine.refusal(path) {
             return refusal.into();
@@ -273,7 +295,7 @@ pub fn home() -> Result<PathBuf, Failure> {
         // It would be another place in every folder, and a hook's is not the user's.
         Some(place) if place.is_relative() => Err(Failure::user(
             Code::NoHome,
-            format!("PITON_HOME is `{}`, which is no absolute path", escape_path(&place)),
+            format!("PITON_HOME is `{}`, which is not an absolute path", escape_path(&place)),
         )
         .hint("set it to one that begins with `/`, or unset it")),
         Some(place) => Ok(place),

@@ -145,7 +145,7 @@ fn take_in(agent: Agent, mut report: Report, begun: Instant, watchdog: &Watchdog
     let cwd = cwd.ok_or("error: the report does not say where the agent works, and the current folder is gone")?;
     let engine = environment::engine(None).map_err(|failure| format!("error: {}", failure.message))?;
     if is_own(&cwd) {
-        return Err(format!("error: {} is piton's own folder, which is no workspace", escape_path(&cwd)));
+        return Err(format!("error: {} is piton's own folder, which is not a workspace", escape_path(&cwd)));
     }
     let session = SessionId::of(&report.agent, &report.session);
     let worked_in = engine.workspaces_of(&session);

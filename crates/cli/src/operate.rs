@@ -255,7 +255,10 @@ pub fn carry_out(
             // The agent went on between the waiting and the lock.
             Err(Stopped::Running(_)) if until.is_some_and(|until| Instant::now() < until) => {}
             Err(Stopped::Running(running)) => {
-                return Err(act.failed(OperationError::Running(running), &way.command));
+                return Err(match way.wait {
+                    Some(at_most) => waiting::timed_out(running, way, at_most),
+                    None => act.failed(OperationError::Running(running), &way.command),
+                });
             }
             Err(Stopped::Failed(failure)) => return Err(failure),
         }
@@ -316,6 +319,7 @@ fn go(
     let diff = if way.diff { Some(workspace.plan_diff(&plan, CONTEXT).map_err(Failure::from)?) } else { None };
     let mut around = around(workspace, console, how == How::Preview, act.settle().partial)?;
     around.all_workspaces = way.all_workspaces;
+    around.carry = act.carries();
     if how == How::Preview {
         let shown = Shown { plan: view, diff: diff.as_ref() };
         console.print(&shown, |out, look| write_plan(out, look, view, &around, diff.as_ref()))?;
@@ -416,5 +420,5 @@ fn around(workspace: &Workspace, console: &Console, whole: bool, partial: bool) 
         return Ok(Around::default());
     }
     let names = Names::of(&workspace.sessions()?.sessions);
-    Ok(Around { titles: titles::of_all(workspace, &names)?, names, whole, partial, all_workspaces: false })
+    Ok(Around { titles: titles::of_all(workspace, &names)?, names, whole, partial, ..Around::default() })
 }

@@ -173,12 +173,12 @@ fn read(file: &SettingsFile) -> Result<Option<String>, Failure> {
     let kind = rustix::fs::fstat(&opened).map_err(|error| refused(error.into()))?.st_mode;
     // A device is somebody's way to say "no file": /dev/null.
     if !matches!(FileType::from_raw_mode(kind), FileType::RegularFile | FileType::CharacterDevice) {
-        return Err(failed(&"this is no file").hint("settings are a file with TOML in it"));
+        return Err(failed(&"this is not a file").hint("settings are a file with TOML in it"));
     }
     let mut bytes = Vec::new();
     std::fs::File::from(opened).take(LARGEST + 1).read_to_end(&mut bytes).map_err(refused)?;
     if bytes.len() as u64 > LARGEST {
-        return Err(failed(&"this is larger than 1 MiB, so it is no file of settings"));
+        return Err(failed(&"this is larger than 1 MiB, so it is not a settings file"));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some(text)),

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use piton_engine::view::RunningView;
 use piton_engine::{OperationError, Workspace};
 use piton_wording::escape::escape;
-use piton_wording::{Code, Failure, flag, text};
+use piton_wording::{Code, Failure};
 
 use crate::console::Console;
 use crate::operate::{Act, Way};
@@ -70,12 +70,7 @@ pub fn until_idle(
         }
         if Instant::now() >= until {
             bar.inspect(|bar| bar.finish_and_clear());
-            let limit = piton_engine::model::settings::Value::Time(at_most);
-            return Err(act.failed(OperationError::Running(running), &way.command).hint(text![
-                format!("this waited for {limit}; "),
-                flag("--wait-at-most").arg("2h"),
-                " waits longer"
-            ]));
+            return Err(timed_out(running, way, at_most));
         }
         if let (Some(bar), Some(one)) = (&bar, running.first()) {
             bar.set_style(
@@ -90,6 +85,12 @@ pub fn until_idle(
     }
     bar.inspect(|bar| bar.finish_and_clear());
     Ok(())
+}
+
+/// The failure where an agent is still at work after all the waiting.
+pub fn timed_out(running: Vec<RunningView>, way: &Way, at_most: Duration) -> Failure {
+    let limit = piton_engine::model::settings::Value::Time(at_most);
+    Failure::waited_in_vain(OperationError::Running(running), &way.command, limit)
 }
 
 #[cfg(test)]

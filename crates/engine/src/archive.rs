@@ -25,7 +25,7 @@ use piton_store::{Archive, ArchiveError, ArchiveWriter, Manifest, PATIENCE, Stor
 
 use crate::history::target::TargetError;
 use crate::view::{PrivatePaths, RenamedName, SessionExported, SessionImported};
-use crate::workspace::{History, Workspace};
+use crate::workspace::{DEFAULT_BUDGET, History, Workspace};
 use checks::Checked;
 
 /// Why no archive was made.
@@ -68,6 +68,15 @@ pub enum ImportError {
     CalledLike { agent_id: String, session: SessionId },
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Whether a workspace with the usual budget could import an archive, as far as the archive itself tells.
+///
+/// # Errors
+/// Where the file cannot be read, is no archive, or is damaged.
+pub fn check_archive(file: &Path) -> Result<(), ImportError> {
+    checks::check(&mut Archive::open(file, DEFAULT_BUDGET)?)?;
+    Ok(())
 }
 
 impl Workspace {

@@ -22,7 +22,6 @@ use piton_store::{CheckpointRow, SessionRow, StoreError};
 
 use crate::conversation::said::ConversationError;
 use crate::history::lineage::Lineage;
-use crate::history::target::TargetError;
 use crate::view::ConversationPlanView;
 use crate::workspace::History;
 
@@ -153,7 +152,7 @@ impl History {
             return Ok(Point { session, turn });
         }
         let Some(row) = row else {
-            return Err(TargetError::Unknown { target: target.to_string(), near: Vec::new() }.into());
+            return Err(self.unknown_target(target, target.to_string()).into());
         };
         let place = row.checkpoint.place.as_ref().ok_or(NoConversation::NoSession)?;
         // Where the user is has that moment too, if it is a branch that began after it.

@@ -28,7 +28,7 @@ pub mod view;
 mod workspace;
 
 pub use archive::export::{ExportError, ExportOptions, ExportWhat};
-pub use archive::{ExportSessionError, ImportError};
+pub use archive::{ExportSessionError, ImportError, check_archive};
 pub use capture::agreed::InForce;
 pub use capture::ahead::{Ahead, AheadError, AheadOptions};
 pub use capture::{CaptureError, CaptureOptions, MOST_MANUAL};
@@ -51,7 +51,7 @@ pub use observe::{Elsewhere, ObserveOptions, OwnSettings, SettingsOf, Visit, Vis
 pub use operation::accept::{AcceptError, AcceptOptions};
 pub use operation::annotate::AnnotateError;
 pub use operation::checkout::{CheckoutError, CheckoutOptions};
-pub use operation::chosen::{ChangedThere, Choice, ChosenError, Which, Whose};
+pub use operation::chosen::{ChangedThere, Choice, ChosenError, Since, Which, Whose};
 pub use operation::draft::Plan;
 pub use operation::error::OperationError;
 pub use operation::fork::{ForkError, ForkOptions};

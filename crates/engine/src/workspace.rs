@@ -139,7 +139,7 @@ pub enum OpenError {
     #[error("{} is git's own folder, which piton never writes", path.display())]
     Git { path: PathBuf },
     /// Piton's own folder, or one in it.
-    #[error("{} is piton's own folder, which is no workspace", path.display())]
+    #[error("{} is piton's own folder, which is not a workspace", path.display())]
     Own { path: PathBuf },
     /// A budget, in bytes, that nothing fits in.
     #[error("the budget is too small: a store needs at least {} MiB", MINIMUM_BUDGET >> 20)]

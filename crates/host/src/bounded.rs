@@ -108,7 +108,7 @@ fn check_kind(stat: &Stat) -> io::Result<()> {
 }
 
 fn not_regular() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
 /// Whether an error means that nothing is there.

@@ -24,7 +24,7 @@ const TRIES: u32 = 5;
 /// and somebody keeps writing to it, so that it stays where it is; and whatever the system refuses.
 pub fn move_file(from: &Path, to: &Path) -> io::Result<()> {
     if !is_plain(from)? {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"));
     }
     point("trash:move")?;
     match move_out(CWD, from, CWD, to) {

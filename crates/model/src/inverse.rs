@@ -318,7 +318,7 @@ impl Why {
             Self::Beginning => {
                 "differed already when this folder was first captured, so what of it is yours is not known"
             }
-            Self::InTheWay => "is no folder now, and what is asked for was in a folder there",
+            Self::InTheWay => "is not a folder now, and what is asked for was in a folder there",
         }
     }
 }

@@ -164,6 +164,21 @@ pub fn meant_turn(text: &str) -> Option<When> {
     meant.parse().ok().filter(|when| meant != text && matches!(when, When::Turn { .. }))
 }
 
+/// The age that a text would mean if it were written as ages are: `10min`, `10 minutes` and `10M` are `10m`.
+pub fn meant_age(text: &str) -> Option<When> {
+    let folded = text.trim().to_ascii_lowercase();
+    let (number, unit) = folded.split_at(folded.find(|c: char| !c.is_ascii_digit())?);
+    let unit = match unit.trim_start() {
+        "s" | "sec" | "secs" | "second" | "seconds" => 's',
+        "m" | "min" | "mins" | "minute" | "minutes" => 'm',
+        "h" | "hr" | "hrs" | "hour" | "hours" => 'h',
+        "d" | "day" | "days" => 'd',
+        _ => return None,
+    };
+    let meant = format!("{number}{unit}");
+    meant.parse().ok().filter(|when| meant != text && matches!(when, When::Age(_)))
+}
+
 /// Splits off a leading session: `SESSION:t5`.
 pub fn split_session(text: &str) -> (Option<&str>, &str) {
     match text.split_once(':') {

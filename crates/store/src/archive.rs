@@ -65,7 +65,7 @@ pub enum ArchiveError {
     #[error("the archive cannot be read: {0}")]
     Read(#[source] io::Error),
     /// Something else.
-    #[error("it is no session archive")]
+    #[error("it is not a session archive")]
     NotOne,
     /// Made by a later piton.
     #[error("the archive has format {found}; this piton knows formats up to {VERSION}")]

@@ -101,7 +101,7 @@ impl Reader {
         match self.record(seq as u64) {
             Ok(Record::Workspace(workspace)) => Ok(Some(workspace)),
             Ok(_) | Err(StoreError::DamagedRecord { .. }) => {
-                Err(StoreError::Diverged { what: format!("record {seq} is no workspace") })
+                Err(StoreError::Diverged { what: format!("record {seq} is not a workspace") })
             }
             Err(error) => Err(error),
         }

@@ -46,12 +46,18 @@ pub fn summary(all: &SessionChanges) -> String {
     let own: Vec<_> = all.changes.iter().filter(|change| change.number.is_some()).collect();
     let sum = |counts: &Counts| counts.created + counts.modified + counts.deleted;
     let yours = (all.changes.len() - own.len()) as u64 + sum(&all.yours_unlisted);
+    let undone = own.iter().filter(|change| change.undone).count() as u64;
+    let is_all_undone = undone == own.len() as u64 && all.summary.is_empty();
     let mut parts = Vec::new();
     if own.is_empty() && all.unlisted.is_empty() && !all.unknown.is_empty() {
         parts.push(format!("nothing is known that session {} changed", all.session.id.short()));
     } else if own.is_empty() && all.unlisted.is_empty() {
         parts.push(format!("session {} changed nothing", all.session.id.short()));
     } else if !own.is_empty() {
+        let changed = match is_all_undone {
+            true => "all taken back".to_owned(),
+            false => words::changes(&all.summary),
+        };
         let files: BTreeSet<_> = own.iter().map(|change| escape_view(&change.change.path)).collect();
         let turns: BTreeSet<_> = own.iter().map(|change| change.turn).collect();
         parts.push(format!(
@@ -59,14 +65,13 @@ pub fn summary(all: &SessionChanges) -> String {
             words::plural(own.len() as u64, "change"),
             words::plural(files.len() as u64, "file"),
             words::plural(turns.len() as u64, "turn"),
-            words::changes(&all.summary)
+            changed
         ));
     }
     if !all.unlisted.is_empty() {
         parts.push(format!("{} too many to list", words::plural(sum(&all.unlisted), "change")));
     }
-    let undone = own.iter().filter(|change| change.undone).count() as u64;
-    if undone > 0 {
+    if undone > 0 && !is_all_undone {
         parts.push(format!("{} taken back", words::grouped(undone)));
     }
     let unsure = own.iter().filter(|change| matches!(change.change.owner, Owner::Unsure { .. })).count() as u64;

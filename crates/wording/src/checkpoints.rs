@@ -52,6 +52,17 @@ pub fn moment(checkpoint: &CheckpointView, names: &Names) -> Text {
     }
 }
 
+/// When something was as it is at a checkpoint: `before turn 5 “add tests”`, `at the end of turn 5`, `in "v1"`.
+pub fn then(checkpoint: &CheckpointView, names: &Names) -> Text {
+    let is_of_turn = checkpoint.name.is_none() && checkpoint.place.as_ref().is_some_and(|place| place.turn > 0);
+    let word = match (is_of_turn, checkpoint.cause) {
+        (true, Cause::Prompt | Cause::BeforeTool) => "",
+        (true, Cause::TurnEnd) => "at ",
+        _ => "in ",
+    };
+    text![word, moment(checkpoint, names)]
+}
+
 /// A repository's state in one line: `main at 1a2b3c4d5e, 2 staged, uncommitted changes`.
 pub fn git_state(git: &GitState) -> String {
     let commit = git.head.commit.as_deref().map(|hex| hex.get(..10).unwrap_or(hex));

@@ -64,7 +64,7 @@ pub fn say_outcome(out: &mut Lines, done: &ConversationOutcome, names: &Names, h
         None => "the conversation starts over: start a new session of the agent".to_owned(),
     });
     if let Some(command) = resume_line(done, here) {
-        out.say(text!["  ", Text::new(Style::Bold, command)]);
+        out.show(text!["  ", Text::new(Style::Bold, command)], false);
     }
     if let Some(typed) = &done.resume_inside {
         out.say(format!("or type `{typed}` to the agent that runs: its screen switches to that session"));

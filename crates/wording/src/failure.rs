@@ -6,6 +6,7 @@ mod operations;
 mod places;
 mod targets;
 
+pub use places::another_folder;
 pub use targets::did_you_mean;
 
 use std::ffi::OsString;

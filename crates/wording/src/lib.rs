@@ -34,7 +34,7 @@ pub mod words;
 
 pub use call::{Argument, Call, Flag, Place, call, flag, without};
 pub use code::Code;
-pub use failure::{Document, Failure, Fault, did_you_mean};
+pub use failure::{Document, Failure, Fault, another_folder, did_you_mean};
 pub use surface::{Surface, Terminal, command_line, shell_words};
 pub use text::{Part, Span, Style, Text, note, warning};
 pub use titles::{Titles, state as operation_state};

@@ -142,16 +142,20 @@ pub fn remarks(
     let changed_again = "changed by another program right after they were put in place";
     list(out, changed_again.into(), paths(&outcome.changed_again));
     let before = outcome.operation.as_ref().map(|operation| Text::new(Style::Id, operation.before.short()));
-    let kept = before.map(|id| text!["; kept in ", id]).unwrap_or_default();
-    let rescued = text!["written by another program at the last moment", kept.clone()];
+    let place = before.map(|id| text![" in ", id]).unwrap_or_default();
+    let rescued = text!["written by another program at the last moment; kept", place.clone()];
     list(out, rescued, paths(&outcome.rescued));
     let came_since = "created or changed after the plan was shown; left as they are";
     list(out, came_since.into(), paths(&outcome.came_since));
-    let deleted_new = text!["deleted, though neither a plan nor an earlier checkpoint showed them as they were", kept];
-    list(out, deleted_new, paths(&outcome.deleted_new));
+    let deleted_new = match outcome.deleted_new.len() {
+        1 => "never captured before it was deleted; its content is",
+        _ => "never captured before they were deleted; their contents are",
+    };
+    list(out, text![deleted_new, " kept", place.clone()], paths(&outcome.deleted_new));
     let leftovers = "done, but some of piton's temporary copies could not be removed";
     list(out, leftovers.into(), outcome.leftovers.iter().map(|left| leftover(left).into()).collect());
     list(out, "left as it is, as you asked".into(), excepted(&outcome.excepted, &outcome.in_part).collect());
+    list(out, "left as it is, because you accepted it".into(), paths(&outcome.accepted));
     let open = outcome.conflicts.iter().filter(|conflict| !conflict.decided);
     let open = open.map(|conflict| text![escape_view(&conflict.path), ": ", conflict.why.describe()]);
     list(out, "left as they are because of conflicts".into(), open.collect());

@@ -8,9 +8,10 @@ mod running;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use piton_engine::Carry;
 use piton_engine::model::OperationVerb;
 use piton_engine::model::inverse::Why;
-use piton_engine::model::ownership::{self, Owner};
+use piton_engine::model::ownership::{self, Candidate, Owner};
 use piton_engine::model::short::one_line;
 use piton_engine::view::{ChangedFile, CommandView, OutsideAct, OutsideView, PathView, PlanView, UnknownTurn};
 
@@ -53,6 +54,8 @@ pub struct Around {
     pub partial: bool,
     /// Whether the session's other workspaces go back too, which are shown by themselves.
     pub all_workspaces: bool,
+    /// Whose edits a rewind carries over.
+    pub carry: Carry,
 }
 
 /// What a plan is about.
@@ -106,6 +109,8 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     }
     let shown = if around.whole { usize::MAX } else { room.lines(LONG_LIST / 4) };
     out.list("Left as it is, as you asked:", excepted(&plan.excepted, &plan.in_part), shown);
+    let accepted = plan.accepted.iter().map(|path| Text::from(escape_view(path)));
+    out.list("Left as it is, because you accepted it:", accepted, shown);
     let along = plan.along.iter().map(|one| {
         let with = Text::new(Style::Dim, format!("(the same file as {})", escape_view(&one.with)));
         text![escape_view(&one.path), " ", with]
@@ -133,7 +138,12 @@ pub fn lines(room: &Room, plan: &PlanView, around: &Around) -> Lines {
     say_owned(out, heading, &deleted, shown, |file| whose(file, names));
     if !plan.others.is_empty() {
         let (mine, all) = (flag("--keep-mine"), flag("--only-session"));
-        out.say(text![mine, " carries your own over, ", all, " those of other sessions too"].in_style(Style::Dim));
+        match (around.carry.has_mine(), around.carry.has_others()) {
+            (false, _) => out
+                .say(text![mine, " carries your own over, ", all, " those of other sessions too"].in_style(Style::Dim)),
+            (true, false) => out.say(text![all, " carries those of other sessions over too"].in_style(Style::Dim)),
+            (true, true) => {}
+        }
     }
     say_owned(out, "Carried over:", &plan.carried, shown, |file| whose(file, names));
     say_outside(out, &plan.outside, plan.touches_outside, flag("--outside").into());
@@ -339,7 +349,29 @@ pub fn also(plan: &PlanView) -> String {
     let paths: Vec<&PathView> = plan.unsure.iter().map(|file| &file.path).collect();
     let these = if paths.len() == 1 { "this one".to_owned() } else { format!("these {}", grouped(paths.len() as u64)) };
     let names = few(&paths).map(|names| format!(" ({names})")).unwrap_or_default();
-    format!("Also {these}{names}, which may be your own?")
+    let may_be_yours = plan.unsure.iter().any(|file| file.owner.may_be_you());
+    let may_be_others = plan.unsure.iter().any(|file| may_be_another_sessions(&file.owner));
+    let whose = match (may_be_yours, may_be_others) {
+        (false, true) => "another session's",
+        (true, true) => "your own or another session's",
+        (_, false) => "your own",
+    };
+    format!("Also {these}{names}, which may be {whose}?")
+}
+
+/// Whether sessions beside the one that is meant may have made a change.
+fn may_be_another_sessions(owner: &Owner) -> bool {
+    match owner {
+        Owner::Step { .. } => true,
+        Owner::Unsure { candidates } => {
+            let session = |candidate: &Candidate| match candidate {
+                Candidate::Step(step) => Some(step.session.clone()),
+                _ => None,
+            };
+            candidates.iter().filter_map(session).collect::<HashSet<_>>().len() > 1
+        }
+        Owner::You | Owner::Operation { .. } => false,
+    }
 }
 
 /// What a plan changes outside the workspace: each is named, however many they are.

@@ -282,15 +282,14 @@ fn of_operation(operation: &OperationView, around: &Around) -> Row {
     // Whether it was taken back since is known there.
     let operation = around.titles.get(&operation.id).unwrap_or(operation);
     let remark = match operation.state {
-        OperationStatus::Done if operation.taken_back => (Style::Dim, "  (taken back)"),
+        OperationStatus::Done if operation.taken_back => (Style::Dim, "(taken back)"),
         OperationStatus::Done => (Style::Dim, ""),
-        OperationStatus::Pending => (Style::Warn, "  (not ended)"),
-        OperationStatus::RolledBack => (Style::Warn, "  (rolled back)"),
-        OperationStatus::GivenUp => (Style::Warn, "  (given up)"),
+        OperationStatus::Pending => (Style::Warn, "(not ended)"),
+        OperationStatus::RolledBack => (Style::Warn, "(rolled back)"),
+        OperationStatus::GivenUp => (Style::Warn, "(given up)"),
     };
-    // Not in the column of remarks, which all turns would have to make room for.
-    let text = around.titles.title(operation).and(remark.0, remark.1);
-    Row { marker: Text::new(Style::Bold, marker), text, ..Row::at(operation.began_at) }
+    let (text, remark) = (around.titles.title(operation), Text::new(remark.0, remark.1));
+    Row { marker: Text::new(Style::Bold, marker), text, remark, ..Row::at(operation.began_at) }
 }
 
 fn other_folder(checkpoint: &CheckpointView, line: u32) -> Text {

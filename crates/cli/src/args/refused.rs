@@ -3,6 +3,7 @@
 //! Clap's words are those of a parser, and its usage lines name whichever flags had been given. Its findings are data, though.
 
 use std::ffi::{OsStr, OsString};
+use std::num::ParseIntError;
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -102,12 +103,19 @@ impl Asked<'_> {
                     true => format!("; it takes {}", listed(&valid, "or")),
                     false => String::new(),
                 };
-                wrong(format!("`{value}` is nothing {of}{takes}")).hints(did_you_mean(&near))
+                wrong(format!("`{value}` is not a value {of}{takes}")).hints(did_you_mean(&near))
             }
             ErrorKind::ValueValidation => {
                 let (of, value) = (bare(&self.string(ContextKind::InvalidArg)), self.string(ContextKind::InvalidValue));
-                let why = std::error::Error::source(self.error).map(|why| format!(": {why}")).unwrap_or_default();
-                wrong(format!("`{value}` is nothing for `{of}`{why}"))
+                let why = std::error::Error::source(self.error);
+                if why.is_some_and(|why| why.is::<ParseIntError>()) {
+                    return wrong(format!("`{value}` is not a number"));
+                }
+                if value.parse() == Ok(0) {
+                    return wrong(format!("`{value}` is too small for `{of}`"));
+                }
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                wrong(format!("`{value}` is not a value for `{of}`{why}"))
             }
             ErrorKind::ArgumentConflict => {
                 let (one, others) = (self.string(ContextKind::InvalidArg), self.strings(ContextKind::PriorArg));

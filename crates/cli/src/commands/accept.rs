@@ -2,13 +2,15 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 
-use piton_engine::AcceptOptions;
-use piton_engine::model::When;
-use piton_engine::model::target::{TurnPlace, split_session};
+use piton_engine::model::target::{TurnPlace, meant_turn, split_session};
+use piton_engine::model::{When, WorkspacePath};
 use piton_engine::view::AcceptedChanges;
+use piton_engine::{AcceptError, AcceptOptions};
+use piton_wording::escape::escape_path;
 use piton_wording::owners::Names;
-use piton_wording::{Code, Failure, call, text, words};
+use piton_wording::{Code, Failure, call, did_you_mean, text, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -64,7 +66,10 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             None => options.paths.push(resolve(workspace.path(), &surroundings.here, word)?),
         }
     }
-    let done = workspace.accept(&options)?;
+    let done = match workspace.accept(&options) {
+        Err(AcceptError::Nothing) => return Err(nothing_to_accept(args, workspace.path(), &options.paths)),
+        done => done?,
+    };
     let names = Names::of(&workspace.sessions()?.sessions);
     console.print_done(&done, |out, look| write(out, look, &done, &names))?;
     if !done.already {
@@ -76,6 +81,19 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         console.advise(text![verb, does]);
     }
     Ok(())
+}
+
+/// Why there is nothing to accept: a word may be neither a turn nor a path.
+fn nothing_to_accept(args: &Args, root: &Path, paths: &[WorkspacePath]) -> Failure {
+    let mut words = args.what.iter().filter(|word| place(word).is_none()).zip(paths);
+    let not_there = words.find(|(_, path)| root.join(path.as_path()).symlink_metadata().is_err());
+    let Some((word, _)) = not_there else { return AcceptError::Nothing.into() };
+    let shown = word.to_string_lossy();
+    let (session, text) = split_session(&shown);
+    let near = meant_turn(text).map(|turn| session.map_or_else(|| turn.to_string(), |one| format!("{one}:{turn}")));
+    Failure::user(Code::NothingToAccept, format!("there is no turn or path `{}`", escape_path(Path::new(word))))
+        .hints(near.and_then(|near| did_you_mean(&[near])))
+        .hint(text![call("changes"), " lists what the session changed, with its turns"])
 }
 
 /// A turn, or a step of it.
@@ -96,10 +114,11 @@ fn write(out: &mut dyn Write, look: &Look, done: &AcceptedChanges, names: &Names
     if done.already {
         return writeln!(out, "all of that is accepted already");
     }
-    let count = words::plural(done.files.len() as u64, "file");
+    // Each file once, however often it was changed.
+    let count = words::plural(done.files.len() as u64, "change");
     match done.taken_back {
-        true => writeln!(out, "no longer accepted: changes of {count}")?,
-        false => writeln!(out, "accepted: changes of {count}")?,
+        true => writeln!(out, "no longer accepted: {count}")?,
+        false => writeln!(out, "accepted {count}")?,
     }
     let shown = look.lines(files::ON_A_TERMINAL).min(done.files.len());
     for file in &done.files[..shown] {

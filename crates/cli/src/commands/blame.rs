@@ -69,7 +69,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
 
 /// `10,20`, `10,+5`, `10,`, `,20`, `10`.
 fn range(text: &str) -> Result<(u32, u32), String> {
-    let number = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}` is no line's number"));
+    let number = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}` is not a line number"));
     let (start, end) = text.split_once(',').unwrap_or((text, "+1"));
     let first = if start.is_empty() && !text.is_empty() { 1 } else { number(start)? };
     let last = match end.strip_prefix('+') {

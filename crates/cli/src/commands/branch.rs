@@ -5,6 +5,7 @@ mod compare;
 use std::io::{self, Write};
 
 use piton_agents::Agents;
+use piton_engine::model::target::meant_age;
 use piton_engine::model::{Rank, When};
 use piton_engine::view::{BranchDeletion, SessionView, Sessions};
 use piton_engine::{DeleteOptions, Workspace};
@@ -12,7 +13,7 @@ use piton_wording::escape::escape;
 use piton_wording::owners::Names;
 use piton_wording::sessions::{left_at, title};
 use piton_wording::words::plural;
-use piton_wording::{Code, Failure, Style, Text, call, flag, text, warning, words};
+use piton_wording::{Code, Failure, Style, Text, call, did_you_mean, flag, text, warning, words};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -207,7 +208,7 @@ fn delete(workspace: &mut Workspace, args: &Delete, console: &mut Console) -> Re
 
 fn write_deletion(out: &mut dyn Write, look: &Look, deletion: &BranchDeletion, names: &Names) -> io::Result<()> {
     if deletion.branches.is_empty() {
-        writeln!(out, "nothing to delete: no branch is that old, or those that are stay")?;
+        writeln!(out, "nothing to delete: no branch that may be deleted is that old")?;
     }
     let word = if deletion.done { "deleted" } else { "would delete" };
     for branch in &deletion.branches {
@@ -246,7 +247,8 @@ fn branches(count: usize) -> String {
 fn age(typed: &str) -> Result<i64, Failure> {
     match typed.parse() {
         Ok(When::Age(ms)) => Ok(ms),
-        _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
+        _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is not an age"))
+            .hints(meant_age(typed).and_then(|age| did_you_mean(&[age.to_string()])))
             .hint(text!["an age is a number and s, m, h or d, as in ", flag("--older-than").arg("30d")])),
     }
 }

@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use piton_engine::model::target::split_path;
+use piton_engine::model::When;
+use piton_engine::model::target::{split_path, split_session};
 use piton_engine::view::Files;
 use piton_engine::{FileAt, History};
 use piton_wording::escape::{escape_line, escape_path, shell_word};
@@ -87,8 +88,18 @@ fn write_text(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     text.lines().try_for_each(|line| writeln!(out, "{}", escape_line(line)))
 }
 
+/// Whether a word can hardly be the name of a file.
+fn looks_like_target(word: &str) -> bool {
+    let (_, when) = split_session(word);
+    matches!(when.parse(), Ok(When::Turn { .. } | When::Start | When::Age(_)))
+}
+
 fn no_target(args: &Args, typed: &OsStr) -> Failure {
-    let text = format!("`{}` has no target before its path", escape_path(typed.as_ref()));
+    let shown = escape_path(typed.as_ref());
+    let text = match typed.to_str().is_some_and(looks_like_target) {
+        true => format!("`{shown}` is a target without a path"),
+        false => format!("`{shown}` has no target before its path"),
+    };
     let failure = Failure::user(Code::Arguments, text);
     match &args.files[..] {
         // `piton cat t5 src/main.rs`, as some programs take it.
@@ -97,6 +108,11 @@ fn no_target(args: &Args, typed: &OsStr) -> Failure {
             both.push(":");
             both.push(path);
             failure.hint(text![call("cat").arg(both), " prints a file as it was then"])
+        }
+        _ if typed.to_str().is_some_and(looks_like_target) => {
+            let mut example = typed.to_owned();
+            example.push(":PATH");
+            failure.hint(text![call("cat").arg(example), " prints a file as it was then"])
         }
         _ => {
             let mut example = OsString::from("t5:");

@@ -18,7 +18,7 @@ use crate::progress::with_progress;
 ///
 /// The folder gets every file of that moment with its exact permission bits, symlinks and empty folders. It is made
 /// whole or not at all; the workspace, the conversation and git stay as they are. What the checkpoint left out
-/// (`node_modules`, `.git`) is not there, and is listed. The folder is no workspace until something is captured in
+/// (`node_modules`, `.git`) is not there, and is listed. The folder is not a workspace until something is captured in
 /// it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

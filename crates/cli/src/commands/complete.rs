@@ -73,6 +73,8 @@ impl<'a> Place<'a> {
                 place.is_past_flags = true;
             } else if word.starts_with('-') && !place.is_past_flags {
                 place.flag = if word.contains('=') { None } else { place.flag_called(root, word) };
+            } else if word == "help" && place.words == 0 && std::ptr::eq(place.command, root) {
+                // Its words are those of commands, which are offered at the root.
             } else if let Some(next) = place.command.find_subcommand(word).filter(|_| place.words == 0) {
                 place.command = next;
             } else {
@@ -141,6 +143,9 @@ impl<'a> Place<'a> {
     }
 }
 
+/// The value of `piton diff`, which compares with now too.
+const DIFFERS: &str = "TARGET|PATH";
+
 /// What an argument may be.
 fn values(arg: &Arg, typed: &str, global: &Global) -> Vec<Offer> {
     let possible = arg.get_possible_values();
@@ -158,7 +163,12 @@ fn values(arg: &Arg, typed: &str, global: &Global) -> Vec<Offer> {
     for kind in name.split('|') {
         match (kind, &workspace) {
             ("TARGET" | "TURN" | "WHAT" | "FROM" | "TO", Some(workspace)) => {
-                offers.extend(targets(workspace, typed));
+                // What takes turns and steps alone refuses every other moment.
+                let is_any_moment = !matches!(kind, "TURN" | "WHAT");
+                offers.extend(targets(workspace, typed, is_any_moment));
+                if name == DIFFERS {
+                    offers.push(("@".into(), "the workspace as it is now".into()));
+                }
                 if kind == "WHAT" {
                     offers.extend(numbers(workspace));
                 }
@@ -177,18 +187,20 @@ fn values(arg: &Arg, typed: &str, global: &Global) -> Vec<Offer> {
 }
 
 /// Turns with their prompts, the steps of one, and names.
-fn targets(workspace: &Workspace, typed: &str) -> Vec<Offer> {
+fn targets(workspace: &Workspace, typed: &str, is_any_moment: bool) -> Vec<Offer> {
     let Ok(offered) = workspace.offered(typed) else { return Vec::new() };
     let before = typed.split_once(':').map(|(session, _)| format!("{session}:")).unwrap_or_default();
     let prompt = |prompt: &Option<String>| turns::prompt(prompt.as_deref()).plain();
     let mut all: Vec<Offer> = Vec::new();
     if let Some((turn, _)) = typed.split_once('.') {
         all.extend(offered.steps.iter().map(|(number, summary)| (format!("{turn}.{number}"), summary.clone())));
-        all.push((format!("{turn}.end"), "after all of it".into()));
+        if is_any_moment {
+            all.push((format!("{turn}.end"), "after all of it".into()));
+        }
         return all;
     }
     all.extend(offered.turns.iter().map(|turn| (format!("{before}t{}", turn.number), prompt(&turn.prompt))));
-    if before.is_empty() {
+    if before.is_empty() && is_any_moment {
         let note = |note: String| if note.is_empty() { "a named checkpoint".to_owned() } else { note };
         all.extend(offered.names.into_iter().map(|(name, text)| (name, note(text))));
         all.push(("start".into(), "the first checkpoint".into()));

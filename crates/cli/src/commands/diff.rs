@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use piton_engine::model::{Target, WorkspacePath};
+use piton_engine::model::{Target, When, WorkspacePath};
 use piton_engine::view::{Diff, FileDiff, TurnShown};
 use piton_engine::{DiffError, DiffOptions, IntoTarget, TargetError, TurnOptions, Workspace};
 use piton_wording::escape::{bytes_of, escape_path, escape_view};
@@ -112,7 +112,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         None => {
             let progress = workspace.progress();
             let result = with_progress(console, &progress, "Comparing", || workspace.diff(&options));
-            result.map_err(|error| explain(error, &asked.guessed, &workspace))?
+            result.map_err(|error| explain(error, &asked.guessed, options.to.is_some(), &workspace))?
         }
     };
     console.print(&diff, |out, look| {
@@ -162,6 +162,9 @@ fn nothing(
     if let Some(since) = &diff.since {
         let titles = titles::of_all(workspace, &Names::of(&workspace.sessions()?.sessions))?;
         return Ok(text!["nothing changed", at, " since ", turns::since(since, &titles)]);
+    }
+    if diff.from.is_none() && diff.to.is_none() {
+        return Ok(text!["no differences", at, ": both sides are the workspace as it is now"]);
     }
     let side = |side: &Option<_>| side.as_ref().map_or_else(|| "now".into(), label);
     Ok(text!["no differences", at, " between ", side(&diff.from), " and ", side(&diff.to)])
@@ -214,7 +217,9 @@ fn as_target(workspace: &Workspace, here: &Path, word: &OsString) -> Result<Opti
     let Ok(target) = text.into_target() else { return Ok(None) };
     match workspace.resolve(&target) {
         Ok(_) | Err(TargetError::Now) => Ok(Some(target)),
-        Err(TargetError::Unknown { .. } | TargetError::Bad(_)) => Ok(None),
+        Err(TargetError::Unknown { .. } | TargetError::Operation(_) | TargetError::Bad(_)) => Ok(None),
+        // `5` may be a turn by a slip, and a path that is not there any more.
+        Err(TargetError::NoTurn { .. }) if !matches!(target.when, When::Turn { .. }) => Ok(None),
         Err(TargetError::Store(error)) => Err(error.into()),
         Err(_) if here.join(word).symlink_metadata().is_ok() => Ok(None),
         Err(error) => Err(error.into()),
@@ -222,7 +227,12 @@ fn as_target(workspace: &Workspace, here: &Path, word: &OsString) -> Result<Opti
 }
 
 /// A word that is nothing at all may have been meant either way.
-fn explain(error: DiffError, guessed: &[(WorkspacePath, OsString)], workspace: &Workspace) -> Failure {
+fn explain(
+    error: DiffError,
+    guessed: &[(WorkspacePath, OsString)],
+    has_two_targets: bool,
+    workspace: &Workspace,
+) -> Failure {
     let word = match &error {
         DiffError::Target(TargetError::NoPath(path)) => guessed.iter().find(|(guess, _)| guess == path),
         _ => None,
@@ -231,17 +241,22 @@ fn explain(error: DiffError, guessed: &[(WorkspacePath, OsString)], workspace: &
     let meant = word.to_str().map(|word| workspace.resolve(word));
     if let Some(Ok(_) | Err(TargetError::Now)) = meant {
         let word = escape_path(Path::new(word));
-        return Failure::user(Code::Arguments, format!("`{word}` is a third moment, and a diff is between two")).hint(
-            text!["two targets at most, then paths; ", call("log").arg("--files"), " lists what each turn changed"],
-        );
+        let text = match has_two_targets {
+            true => format!("`{word}` is a third moment, and a diff is between two"),
+            false => format!("`{word}` is a target after a path, and there is no such path on either side"),
+        };
+        return Failure::user(Code::Arguments, text)
+            .hint("targets come first, two at most, and paths after them")
+            .hint(text![call("log").arg("--files"), " lists what each turn changed"]);
     }
     let near = match meant {
+        Some(Err(error @ (TargetError::NoTurn { .. } | TargetError::Operation(_)))) => return error.into(),
         Some(Err(TargetError::Unknown { near, .. })) => did_you_mean(&near),
         _ => None,
     };
     Failure::user(
         Code::UnknownTarget,
-        format!("`{}` is no checkpoint, and no path on either side", escape_path(Path::new(word))),
+        format!("`{}` is not a checkpoint, nor a path on either side", escape_path(Path::new(word))),
     )
     .hints(near)
     .hint(text![

@@ -26,7 +26,7 @@ use crate::{agent_files, hook, settings};
 /// Looks at the agent's settings, at piton's own, at the store and at the hook's log; then lets the installed hook
 /// capture, and rewinds, in a scratch folder with a store of its own. Your files and your checkpoints are not touched: only a folder
 /// `.piton-probe` is made in the workspace for a moment, to try out what its filesystem can do.
-/// Ends in 1 if capture does not work.
+/// Exits with 1 if capture does not work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {}

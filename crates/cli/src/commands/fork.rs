@@ -110,10 +110,10 @@ fn write_rest(out: &mut dyn Write, look: &Look, forked: &ForkOutcome) -> io::Res
             writeln!(out, "{}", paint.dim(text))?;
         }
         if let Some(problem) = &worktree.git_problem {
-            writeln!(out, "{} it is no worktree of git's: {}", paint.warn("warning:"), escape(problem))?;
+            writeln!(out, "{} it is not a worktree of git's: {}", paint.warn("warning:"), escape(problem))?;
         }
         if let Some(problem) = &worktree.problem {
-            writeln!(out, "{} it is no workspace yet: {}", paint.warn("warning:"), escape(problem))?;
+            writeln!(out, "{} it is not a workspace yet: {}", paint.warn("warning:"), escape(problem))?;
             writeln!(
                 out,
                 "{} the folder and the branch are whole; {} there tries again",
@@ -132,7 +132,7 @@ fn write_rest(out: &mut dyn Write, look: &Look, forked: &ForkOutcome) -> io::Res
         None => {}
     }
     if let Some(prompt) = &done.prompt {
-        writeln!(out, "the prompt of turn {}, to change and send:", done.turn)?;
+        writeln!(out, "the prompt of turn {}, to edit and send again:", done.turn)?;
         let mut lines = Lines::default();
         say_prompt(&mut lines, prompt, usize::MAX);
         look.write(out, &lines)?;

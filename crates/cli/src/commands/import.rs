@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use piton_engine::view::SessionImported;
+use piton_engine::{ArchiveError, ImportError};
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::{Code, Failure, Style, call, text, words};
 
@@ -13,7 +14,7 @@ use crate::environment::Surroundings;
 
 /// Read a session from an archive into this workspace's store
 ///
-/// If the folder is no workspace yet, it becomes one; its own files are not captured by that.
+/// If the folder is not a workspace yet, it becomes one; its own files are not captured by that.
 ///
 /// The archive is one that `piton export SESSION` made. Its turns and checkpoints can then be shown, compared,
 /// searched and rewound to like any other; your files and everything in the store stay as they are. The checkpoints
@@ -45,8 +46,16 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             Failure::user(Code::CannotRead, format!("{} {what}", escape_path(&file))).hint("name the archive to read")
         );
     }
-    let mut workspace = surroundings.open_or_init(console)?;
-    let imported = workspace.import_session(&file)?;
+    let explained = |error: ImportError| match &error {
+        ImportError::Archive(ArchiveError::NotOne) => {
+            let message = format!("{} is not a session archive", escape_path(&file));
+            Failure { message, ..Failure::from(error) }
+        }
+        _ => error.into(),
+    };
+    let mut workspace =
+        surroundings.open_or_init_if(console, || piton_engine::check_archive(&file).map_err(explained))?;
+    let imported = workspace.import_session(&file).map_err(explained)?;
     console.print_done(&imported, |out, look| write(out, look, &imported))?;
     if !console.is_json() {
         console.say_with(|out, look| write_remarks(out, look, &imported));

@@ -5,12 +5,13 @@ mod timeline;
 
 use std::path::Path;
 
+use piton_engine::model::target::meant_age;
 use piton_engine::model::{Timestamp, When};
 use piton_engine::view::{Cursor, LogEntry, Timeline};
 use piton_engine::{LogOptions, TimelineOptions, Workspace};
 use piton_wording::escape::escape_path;
 use piton_wording::owners::Names;
-use piton_wording::{Code, Failure, Style, Text, Titles, call, flag, text, words};
+use piton_wording::{Code, Failure, Style, Text, Titles, call, did_you_mean, flag, text, words};
 
 use crate::args::Global;
 use crate::console::Console;
@@ -28,8 +29,8 @@ pub use timeline::write;
 /// One line for each turn of an agent: what to type to rewind to just before it (`t3`, or `kmzq:t3` for a session
 /// that is not the last one), when it was, the prompt, and how many paths it created (+), modified (~) and deleted
 /// (-), or none (=). Below it: what you changed yourself, what may be yours or the agent's (unsure), and what could not be
-/// captured (gap). `*` marks checkpoints made by hand, `↺` rewinds, `↶` undos and `↻` redos. The end of the line says
-/// if the turn is running, failed, was interrupted or was taken back, and if the agent compacted its conversation in
+/// captured (gap). `*` marks checkpoints made by hand, `↶` undos, `↻` redos, and `↺` rewinds, forks, summaries and all
+/// else that piton did. With `--checkpoints`, `*` marks the newest checkpoint instead. The end of the line says if the turn is running, failed, was interrupted or was taken back, and if the agent compacted its conversation in
 /// it; `note` is your note on it. `piton show t3` has the whole prompt.
 ///
 /// Turns after the point that a conversation was rewound to are future turns: left out here, and counted at the end.
@@ -174,7 +175,8 @@ pub fn around(workspace: &Workspace, shown: &Timeline) -> Result<Around, Failure
 pub fn since(typed: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     match typed.parse() {
         Ok(When::Age(ms)) => Ok(Timestamp(now.0.saturating_sub(ms))),
-        _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is no age"))
+        _ => Err(Failure::user(Code::Arguments, format!("`{typed}` is not an age"))
+            .hints(meant_age(typed).and_then(|age| did_you_mean(&[age.to_string()])))
             .hint(text!["an age is a number and s, m, h or d, as in ", flag("--since").arg("10m")])),
     }
 }
@@ -190,7 +192,10 @@ impl Args {
         let what = match &paths[..] {
             [] if self.paths.paths_b64.is_empty() => "nothing happened".to_owned(),
             [] => "nothing changed there".to_owned(),
-            paths => format!("nothing changed {}", paths.join(" or ")),
+            paths => {
+                let paths: Vec<_> = paths.iter().map(|path| format!("`{path}`")).collect();
+                format!("nothing changed {}", paths.join(" or "))
+            }
         };
         let session = self.session.as_deref().map(|session| format!(" in session {session}")).unwrap_or_default();
         let since = self.since.as_deref().map(|age| format!(" in the last {age}")).unwrap_or_default();

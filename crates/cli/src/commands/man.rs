@@ -44,15 +44,16 @@ pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
     let mut command = args::in_terminal().disable_help_subcommand(true);
     command.build();
     let Some(folder) = &args.folder else {
-        let mut text = Vec::new();
-        Man::new(command).render(&mut text).map_err(Failure::bug)?;
+        let text = page_of(command)?;
         let page = Page { name: "piton".into(), file: None, text: Some(String::from_utf8_lossy(&text).into_owned()) };
         return console.print(&Pages { pages: vec![page] }, |out, _| out.write_all(&text));
     };
     make_folder(folder)?;
     let mut pages = Vec::new();
-    for command in std::iter::once(&command).chain(command.get_subcommands()) {
-        let file = Man::new(command.clone()).generate_to(folder).map_err(|error| refused(folder, &error))?;
+    let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+    for command in std::iter::once(&command).chain(shown) {
+        let file = folder.join(Man::new(command.clone()).get_filename());
+        write_page(&file, &page_of(command.clone())?).map_err(|error| refused(folder, &error))?;
         let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
         pages.push(Page { name, file: Some(file.to_string_lossy().into_owned()), text: None });
     }
@@ -63,6 +64,34 @@ pub fn run(args: &Args, console: &mut Console) -> Result<(), Failure> {
             .flat_map(|page| &page.file)
             .try_for_each(|file| writeln!(out, "{}", piton_wording::escape::escape(file)))
     })
+}
+
+/// A command's page. Its lists are set in columns, which roff would run together.
+fn page_of(command: clap::Command) -> Result<Vec<u8>, Failure> {
+    let mut text = Vec::new();
+    Man::new(command).render(&mut text).map_err(Failure::bug)?;
+    let text = String::from_utf8_lossy(&text);
+    let (mut page, mut is_set) = (String::new(), false);
+    for line in text.lines() {
+        if line.starts_with(".SH ") && std::mem::take(&mut is_set) {
+            page += ".fi\n";
+        }
+        page += line;
+        page.push('\n');
+        if line == EXTRA {
+            is_set = true;
+            page += ".nf\n";
+        }
+    }
+    Ok(page.into_bytes())
+}
+
+/// The section of a page that has the lists.
+const EXTRA: &str = ".SH EXTRA";
+
+#[expect(clippy::disallowed_methods, reason = "the pages' folder is the user's choice and no workspace of piton's")]
+fn write_page(file: &Path, text: &[u8]) -> std::io::Result<()> {
+    std::fs::write(file, text)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the pages' folder is the user's choice and no workspace of piton's")]

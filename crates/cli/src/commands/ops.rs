@@ -16,14 +16,14 @@ use crate::help::Example;
 use crate::table::{ShownText, line, widest};
 use crate::titles;
 
-/// List rewinds, undos and redos, newest first
+/// List what piton did: rewinds, undos, redos, checkouts, forks and summaries, newest first
 ///
 /// A line has the operation's id, when it was, what it did, how many paths it created (+), modified (~) and deleted (-),
 /// and how it stands: `taken back` was undone by a later one, `rolled back` failed and left everything as it was, `not
 /// ended` is under way, or was cut off and waits for its folder.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// At most so many
+    /// At most N
     #[arg(short = 'n', long = "limit", value_name = "N")]
     limit: Option<usize>,
     /// Remove the references (`refs/piton/…`) of operations whose git state can no longer be taken back, and list them

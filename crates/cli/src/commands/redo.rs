@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use piton_engine::model::OperationVerb;
-use piton_engine::view::OperationOutcome;
+use piton_engine::model::{OperationId, OperationVerb};
+use piton_engine::view::{OperationOutcome, OperationStatus, OperationView};
 use piton_engine::{RedoOptions, Workspace};
 use piton_wording::outcome::{nothing, way_back};
 use piton_wording::owners::Names;
 use piton_wording::words::plural;
-use piton_wording::{Failure, call, text};
+use piton_wording::{Code, Failure, call, text};
 
 use crate::args::Global;
 use crate::console::{Console, Look};
@@ -85,7 +85,14 @@ pub fn take_back(
     way: &Way,
 ) -> Result<ExitCode, Failure> {
     let signals = Signals::watch(workspace);
-    let done = operate::carry_out(console, workspace, &Act::Redo(options), way, &signals, |_, _| {})?;
+    let is_any = options.operation.is_none() && options.to.is_none();
+    let done = operate::carry_out(console, workspace, &Act::Redo(options), way, &signals, |_, _| {});
+    let done = done.map_err(|failure| match (failure.code, last_redo(workspace)) {
+        (Code::NothingToRedo, Some(redo)) if is_any => {
+            failure.hint(text![call("undo").with("--op", redo.short()), " takes the last redo back"])
+        }
+        _ => failure,
+    })?;
     let Some(mut outcome) = done else { return Ok(ExitCode::SUCCESS) };
     if outcome.operation.is_none() {
         // Nothing was taken back that could be taken back elsewhere too.
@@ -120,6 +127,14 @@ pub fn take_back(
     Ok(outcome::exit_code(&outcome))
 }
 
+/// The newest redo that is still in effect.
+fn last_redo(workspace: &Workspace) -> Option<OperationId> {
+    let operations = workspace.operations().ok()?.operations;
+    let is_redo =
+        |one: &OperationView| one.kind == OperationVerb::Redo && one.state == OperationStatus::Done && !one.taken_back;
+    operations.into_iter().find(is_redo).map(|one| one.id)
+}
+
 /// What a redo took back: `the rewind to t5`.
 pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Names) -> Result<String, Failure> {
     let titles = titles::of_all(workspace, names)?;
@@ -136,9 +151,13 @@ pub fn taken_back(workspace: &Workspace, outcome: &OperationOutcome, names: &Nam
 pub fn write(out: &mut dyn Write, look: &Look, outcome: &OperationOutcome, of: &str) -> io::Result<()> {
     match outcome.operation {
         Some(_) if outcome.already => {
-            writeln!(out, "{}; {of} counts as taken back", nothing(outcome, "the files are as before it already"))
+            writeln!(
+                out,
+                "{}; {of} counts as taken back",
+                nothing(outcome, "the files are already as they were before it")
+            )
         }
         Some(_) => writeln!(out, "{}", outcome::headline(look, "took back", of, outcome)),
-        None => writeln!(out, "{}", nothing(outcome, "the files are as before it already")),
+        None => writeln!(out, "{}", nothing(outcome, "the files are already as they were before it")),
     }
 }

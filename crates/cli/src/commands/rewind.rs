@@ -9,7 +9,7 @@ use piton_agents::Agents;
 use piton_engine::model::{OperationVerb, Scope};
 use piton_engine::view::{Also, CheckpointView, OperationOutcome, PlanView};
 use piton_engine::{Carry, IntoTarget, Plan, RewindOptions, Workspace};
-use piton_wording::checkpoints::moment;
+use piton_wording::checkpoints::{moment, then};
 use piton_wording::escape::{escape, escape_path};
 use piton_wording::outcome::{not_done, nothing, summary, way_back};
 use piton_wording::owners::Names;
@@ -52,8 +52,8 @@ pub struct Args {
     /// Also take back what may be yours or the session's, which is kept otherwise
     #[arg(long)]
     unsure: bool,
-    /// What goes back [default: both for a turn, if the agent's conversation can go back; else code, as for a name or
-    /// an age]
+    /// What goes back [default: both for a turn or start, if the agent's conversation can go back; else code, as for
+    /// a name or an age]
     #[arg(long, value_enum)]
     scope: Option<ScopeArg>,
     /// Whether it was typed to an agent.
@@ -345,7 +345,7 @@ pub fn write(
     (target, paths): (&CheckpointView, &[OsString]),
     names: &Names,
 ) -> io::Result<()> {
-    let target = look.text(moment(target, names));
+    let (target, as_then) = (look.text(moment(target, names)), look.text(then(target, names)));
     let only: Vec<_> = paths.iter().map(|path| escape(&path.to_string_lossy()).into_owned()).collect();
     let only = if only.is_empty() { String::new() } else { format!("{} ", only.join(", ")) };
     match outcome.operation {
@@ -353,8 +353,8 @@ pub fn write(
         None => {
             // What the target did not capture may be otherwise, or gone: nobody knows.
             let otherwise = match outcome.skipped.is_empty() {
-                true => format!("the files are as in {target} already"),
-                false => format!("what {target} captured is as it was then"),
+                true => format!("the files are already as they were {as_then}"),
+                false => "what was captured then is as it was".to_owned(),
             };
             writeln!(out, "{}", nothing(outcome, &otherwise))?;
         }

@@ -309,7 +309,7 @@ fn find(name: &OsStr) -> Result<PathBuf, (Failure, u8)> {
         (true, false) => {
             let failure = Failure::user(
                 Code::CannotRun,
-                format!("`{shown}` cannot be run: it is no program, or not one of yours"),
+                format!("`{shown}` cannot be run: it is not a program, or not one of yours"),
             );
             Err((failure.hint("`chmod +x` makes a script a program; nothing was captured"), CANNOT_RUN))
         }

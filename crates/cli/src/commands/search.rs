@@ -22,8 +22,9 @@ pub struct Args {
     /// What to look for
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
-    /// At most so many
+    /// At most N
     #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
 }
 
@@ -46,7 +47,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         console.advise("nothing has all of these words; fewer of them, or parts of them, find more");
     } else if is_more {
         let more = args.limit.saturating_mul(4);
-        console.advise(Text::new(Style::Dim, format!("there are more; `-n {more}` shows them")));
+        console.advise(Text::new(Style::Dim, format!("there are more; `-n {more}` shows up to {more}")));
     }
     Ok(())
 }

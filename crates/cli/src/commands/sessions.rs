@@ -17,7 +17,7 @@ use crate::tree;
 
 /// List the sessions of agents in this workspace
 ///
-/// The one that reported last comes first; `*` marks those at work. Each line has the session's id, its agent, when
+/// The one that reported last comes first; `*` marks those that are open, at work or idle. Each line has the session's id, its agent, when
 /// it began, its name or first prompt, how many turns it had and what they changed. A branch is marked as one.
 ///
 /// `--tree` shows each branch below the session that it left: at which turn, how and when; and where you are.

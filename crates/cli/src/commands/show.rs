@@ -141,7 +141,11 @@ fn write(out: &mut dyn Write, look: &Look, shown: &Shown, titles: &Titles, sessi
     if let Some(size) = checkpoint.size {
         line("size", format!("{} in all its files", words::size(size)))?;
     }
-    line("changed", words::changes(&checkpoint.changes))?;
+    let changes = match checkpoint.changes.is_empty() {
+        true => "nothing".to_owned(),
+        false => words::changes(&checkpoint.changes),
+    };
+    line("changed", changes)?;
     write_files(out, look, &shown.files, &names)?;
     for path in &shown.checkpoint.unsettled {
         let text = "kept changing while it was read; its last reading is kept";

@@ -4,9 +4,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use piton_engine::view::{FolderState, Glance, Status};
-use piton_wording::escape::{escape, escape_path};
+use piton_wording::escape::escape_path;
 use piton_wording::owners::Names;
-use piton_wording::{Failure, Titles, agreement, call, owners, skipped, status, text, turns, warning, words};
+use piton_wording::{
+    Failure, Style, Text, Titles, agreement, call, owners, skipped, status, text, turns, warning, words,
+};
 use serde::Serialize;
 
 use crate::args::Global;
@@ -20,8 +22,8 @@ use crate::{files, hook, settings, titles};
 /// Show how the workspace stands
 ///
 /// Its last checkpoint, what changed since the last turn began or since a rewind that came after it, the open sessions
-/// and their gaps, what a capture leaves out, and how much disk its checkpoints take. Ends in 1 if the last event that should have been captured was not, or if nothing can be
-/// captured now.
+/// and their gaps, what a capture leaves out, and how much disk its checkpoints take. Exits with 1 if the last event
+/// that should have been captured was not, or if nothing can be captured now.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// One line for a shell's prompt or a status line, from the store alone; nothing where there is no workspace
@@ -102,7 +104,7 @@ pub fn glance(global: &Global) -> Option<Glance> {
 
 fn write(out: &mut dyn Write, look: &Look, status: &Status, titles: &Titles) -> io::Result<()> {
     let paint = look.paint;
-    let word = |text: &str| paint.dim(format!("{text:<14}"));
+    let word = |text: &str| paint.dim(format!("{text:<COLUMN$}"));
     writeln!(out, "{}{}", word("workspace"), escape_path(&status.path))?;
     match status.folder {
         FolderState::Same => {}
@@ -142,15 +144,14 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status, titles: &Titles) -> 
     if let Some(gap) = &status.not_captured {
         let text =
             format!("the last event was not captured, {}, {}", words::age(gap.at, &look.now), owners::gap(gap, &[]));
-        writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
+        unprotected(out, look, text)?;
     }
     if let Some(last) = status.waiting.last() {
         let text = status::waiting(&status.waiting, words::age(last.at, &look.now));
-        writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
+        unprotected(out, look, text)?;
     }
     if let Some(reason) = &status.unwritable {
-        let text = format!("nothing can be captured: {}", escape(reason));
-        writeln!(out, "{} {}", paint.alarm("not protected:"), text)?;
+        unprotected(out, look, format!("nothing can be captured: {reason}"))?;
     }
     if let Some(rewound) = &status.rewound {
         writeln!(out, "{}{}", word("rewound"), look.text(status::rewound(rewound, titles, &look.now)))?;
@@ -162,7 +163,7 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status, titles: &Titles) -> 
     if let Some(last) = status.gaps.last() {
         let count = words::plural(status.gaps.len() as u64, "gap");
         let text = format!("{count} in the last session; the last {}", owners::gap(last, &[]));
-        writeln!(out, "{}{}", word("gaps"), paint.warn(text))?;
+        row(out, look, "gaps", Text::new(Style::Warn, text))?;
     }
     if status.folder != FolderState::Missing {
         match &status.since {
@@ -186,7 +187,9 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status, titles: &Titles) -> 
             let text = "the last checkpoint left that out; the next one has it";
             writeln!(out, "{}{}", word(""), paint.dim(text))?;
         }
-        if status.skipped.is_empty() {
+        // Where nothing is protected, "not captured: nothing" would say the opposite.
+        let is_protected = status.not_captured.is_none() && status.waiting.is_empty() && status.unwritable.is_none();
+        if status.skipped.is_empty() && is_protected {
             writeln!(out, "{}{}", word("not captured"), if lines.is_empty() { "nothing" } else { "nothing else" })?;
         }
         for (at, line) in skipped::lines(&status.skipped, look.lines(5)).iter().enumerate() {
@@ -195,10 +198,24 @@ fn write(out: &mut dyn Write, look: &Look, status: &Status, titles: &Titles) -> 
         unread::write_unread_rules(out, look, &status.unread_rules)?;
         for worktree in &status.unprotected {
             let text = format!("{}: a worktree that only sessions in it capture", escape_path(worktree));
-            writeln!(out, "{}{}", word("not protected"), paint.warn(text))?;
+            row(out, look, "not protected", Text::new(Style::Warn, text))?;
         }
     }
     let used = format!("{} of {}", words::size(status.size), words::size(status.budget));
     let count = words::plural(status.checkpoints, "checkpoint");
-    writeln!(out, "{}{count}, {used}, in {}", word("store"), escape_path(&status.store))
+    row(out, look, "store", format!("{count}, {used}, in {}", escape_path(&status.store)))
 }
+
+/// A line with its word before it; what does not fit stands beneath its beginning.
+fn row(out: &mut dyn Write, look: &Look, word: &str, text: impl Into<Text>) -> io::Result<()> {
+    let word = Text::new(Style::Dim, format!("{word:<COLUMN$}"));
+    writeln!(out, "{}", look.wrapped(text![word, text], COLUMN))
+}
+
+fn unprotected(out: &mut dyn Write, look: &Look, text: impl Into<Text>) -> io::Result<()> {
+    let word = Text::new(Style::Alarm, "not protected:");
+    writeln!(out, "{}", look.wrapped(text![word, " ", text], COLUMN))
+}
+
+/// Where the texts of a status begin.
+const COLUMN: usize = 14;

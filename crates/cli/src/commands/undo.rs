@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use piton_engine::model::OperationVerb;
 use piton_engine::view::OperationOutcome;
-use piton_engine::{Choice, IntoTarget, OperationError, RedoOptions, UndoOptions, Which, Whose, Workspace};
+use piton_engine::{Choice, IntoTarget, OperationError, RedoOptions, Since, UndoOptions, Which, Whose, Workspace};
 use piton_wording::outcome::{nothing, way_back};
 use piton_wording::owners::Names;
 use piton_wording::{Call, Code, Failure, call, text, without};
@@ -110,10 +110,12 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<ExitCo
         [from, to] => Some(from.into_target().and_then(|from| Ok((from, to.into_target()?)))),
         _ => None,
     });
+    let now = console.look.now.at;
+    let since = |age: &String| log::since(age, now).map(|at| Since { at, age: age.clone() });
     let choice = Choice {
         what,
         paths: args.paths.resolve(workspace.path(), &surroundings.here)?,
-        since: args.since.as_deref().map(|typed| log::since(typed, console.look.now.at)).transpose()?,
+        since: args.since.as_ref().map(since).transpose()?,
         between: between.transpose()?,
         session: of.or_else(|| args.session.clone()),
         whose: args.owner.map(|whom| match whom {

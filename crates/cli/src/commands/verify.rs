@@ -89,7 +89,7 @@ fn write(out: &mut dyn Write, look: &Look, found: &Verification) -> io::Result<(
         writeln!(out, "the database was rebuilt from the packs")?;
     }
     if found.sound {
-        writeln!(out, "{}: {read} read, all as it was written", paint.good("sound"))?;
+        writeln!(out, "{}: {read} read, all as they were written", paint.good("sound"))?;
         return write_unprotected(out, look, found);
     }
     writeln!(out, "{}: {} in {read}", paint.bad("damaged"), plural(found.damage.len() as u64, "fault"))?;

@@ -19,7 +19,7 @@ fn scene() -> Scene {
 fn a_turn_or_a_path_is_accepted_shown_in_the_log_and_taken_back() {
     let scene = scene();
     let told = scene.told(&["accept", "t2"]);
-    assert!(told.starts_with("accepted: changes of 1 file\n  src/two.txt  t2.1\n"), "{told}");
+    assert!(told.starts_with("accepted 1 change\n  src/two.txt  t2.1\n"), "{told}");
     assert!(told.contains("`piton accept --take-back t2` takes that back"), "{told}");
     let log = scene.ok(&["log"]);
     assert!(log.lines().any(|line| line.contains("two") && line.contains("accepted")), "{log}");
@@ -32,9 +32,19 @@ fn a_turn_or_a_path_is_accepted_shown_in_the_log_and_taken_back() {
     // From a subfolder, by a path.
     let folder = scene.world.path("src");
     let (code, said) = scene.run_in(&folder, &["accept", "--take-back", "two.txt"]);
-    assert!(code == Some(0) && said.contains("no longer accepted: changes of 1 file"), "{said}");
+    assert!(code == Some(0) && said.contains("no longer accepted: 1 change"), "{said}");
     scene.ok(&["undo", "--yes"]);
     assert!(!scene.world.has("src/two.txt"));
+}
+
+#[test]
+fn an_undo_of_everything_says_what_it_leaves_because_it_is_accepted() {
+    let scene = scene();
+    scene.ok(&["accept", "t2"]);
+    let plan = scene.ok(&["undo", "all", "--preview"]);
+    assert!(plan.contains("Left as it is, because you accepted it:\n  src/two.txt\n"), "{plan}");
+    let told = scene.told(&["undo", "all", "--yes"]);
+    assert!(told.contains("note: left as it is, because you accepted it:\n  src/two.txt\n"), "{told}");
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn an_archive_goes_through_a_pipe() {
     std::fs::write(to.world.base().join("s.piton"), &done.stdout).unwrap();
     to.ok(&["import", "../s.piton"]);
     let (shown, code) = from.at_a_terminal(&["export", "run-1", "-o", "-"], "");
-    assert!(code == Some(1) && shown.contains("nothing that a terminal can show"), "{shown}");
+    assert!(code == Some(1) && shown.contains("a terminal cannot show an archive"), "{shown}");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn each_refusal_says_the_way_out_and_leaves_no_file_behind() {
     let before = scene.world.snapshot();
     for (args, message, hint) in [
         (&["export", "nobody"][..], "there is no session `nobody`", "`piton sessions`"),
-        (&["export", "t1"], "`t1` is no session", "`--git BRANCH`"),
+        (&["export", "t1"], "`t1` is not a session", "`--git BRANCH`"),
         (&["export"], "needs SESSION or TARGET", ""),
         (&["export", "run-1", "-o", "there.piton"], "there.piton is there already", "`--force`"),
         (&["export", "run-1", "-o", "folder"], "folder is a folder", "name the file"),
@@ -144,7 +144,7 @@ fn each_refusal_says_the_way_out_and_leaves_no_file_behind() {
         (&["import"], "needs FILE", ""),
         (&["import", "nothing.piton"], "is not there", ""),
         (&["import", "folder"], "is a folder", ""),
-        (&["import", "there.piton"], "it is no session archive", "`piton export SESSION` makes one"),
+        (&["import", "there.piton"], "there.piton is not a session archive", "`piton export SESSION` makes one"),
     ] {
         let said = scene.fails(args);
         assert!(said.contains(message) && said.contains(hint), "{args:?}: {said}");

@@ -136,7 +136,7 @@ fn what_cannot_be_told_comes_with_a_way_out() {
     fails(
         &scene,
         &["blame", "src/auth.ts", "--at", "t1", "-L", "9,"],
-        "error: `src/auth.ts` has 2 lines, and line 9 is none of them\n\
+        "error: `src/auth.ts` has 2 lines, so it has no line 9\n\
          hint: without `-L` all lines are shown\n",
     );
     let refused = scene.run(&["blame", "src/auth.ts", "-L", "5,3"]);

@@ -189,9 +189,9 @@ fn branches_are_deleted_after_a_question_and_come_back() {
     assert!(told.starts_with("restored "), "{told}");
     assert_eq!(std::fs::read(branch.path()).unwrap(), bytes);
     let error = scene.fails(&["branch", "delete", &short(&claude), "--yes"]);
-    assert!(error.contains("is no branch") && error.contains("hint:"), "{error}");
+    assert!(error.contains("is not a branch") && error.contains("hint:"), "{error}");
     let error = scene.fails(&["branch", "delete", "--older-than", "yesterday"]);
-    assert!(error.contains("`yesterday` is no age"), "{error}");
+    assert!(error.contains("`yesterday` is not an age"), "{error}");
     let told = scene.ok(&["branch", "delete", "--older-than", "30d", "--yes"]);
     assert!(told.starts_with("nothing to delete"), "{told}");
     let document = scene.json(&["branch", "delete", "--older-than", "0s", "--yes"]);

@@ -96,7 +96,7 @@ fn what_is_no_file_of_that_moment_is_said_and_nothing_is_printed() {
         (&["cat", "nosuch:a"], "there is no checkpoint `nosuch`", "piton log"),
         (&["cat", "@:src/main.rs"], "not a checkpoint", ""),
         (&["cat", "src/main.rs"], "has no target before its path", "piton cat t5:src/main.rs"),
-        (&["cat", "t1", "src/main.rs"], "has no target before its path", "piton cat t1:src/main.rs"),
+        (&["cat", "t1", "src/main.rs"], "is a target without a path", "piton cat t1:src/main.rs"),
         // The first one is not printed either.
         (&["cat", "t1:src/main.rs", "t1:nosuch"], "has no file `nosuch`", ""),
         (&["cat"], "needs TARGET:PATH", "piton help cat"),

@@ -339,11 +339,11 @@ mod files {
         is_refused("this is larger than 1 MiB");
         fs::remove_file(&user).unwrap();
         fs::create_dir(&user).unwrap();
-        is_refused("this is no file");
+        is_refused("this is not a file");
         fs::remove_dir(&user).unwrap();
         // A pipe that nobody writes to must not make a hook wait.
         assert!(Command::new("mkfifo").arg(&user).status().unwrap().success());
-        is_refused("this is no file");
+        is_refused("this is not a file");
         fs::remove_file(&user).unwrap();
         symlink("config.toml", &user).unwrap();
         is_refused("the settings cannot be read");

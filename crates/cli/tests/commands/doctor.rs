@@ -230,7 +230,7 @@ fn an_ignore_file_that_cannot_be_read_is_named() {
     scene.ok(&["checkpoint"]);
     let (works, lines) = doctor(&scene, &[]);
     assert!(works, "{lines:#?}");
-    assert_has(&lines, "note rules: ", "/ws/.gitignore cannot be read: it is no regular file");
+    assert_has(&lines, "note rules: ", "/ws/.gitignore cannot be read: it is not a regular file");
 }
 
 /// It used to say that capture works.

@@ -167,10 +167,10 @@ mod exit_codes {
             (&["redo", "--yes"], "no rewind or undo to take back", "piton log"),
             (&["checkpoint", "first"], "taken", "another name"),
             (&["checkpoint", "a:b"], "cannot be a checkpoint's name", "before-refactor"),
-            (&["diff", "nosuch"], "`nosuch` is no checkpoint, and no path", "piton log"),
+            (&["diff", "nosuch"], "`nosuch` is not a checkpoint, nor a path", "piton log"),
             (&["--workspace", &elsewhere, "log"], "not a workspace yet", "piton checkpoint"),
             (&["--workspace", &home, "checkpoint"], "your home folder", "--force"),
-            (&["--workspace", "/nosuch", "log"], "no folder", "--workspace"),
+            (&["--workspace", "/nosuch", "log"], "not a folder", "name a folder that is there"),
             (&["init", "--budget", "much"], "a size is a number", ""),
             (&["frobnicate"], "there is no command `piton frobnicate`", ""),
         ] {

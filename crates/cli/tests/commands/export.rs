@@ -88,20 +88,20 @@ fn ignored_files_are_listed_and_nothing_but_a_file_is_replaced() {
     let place = scene.world.base().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&place).status().unwrap().success());
     let said = scene.fails(&["export", "run-1", "-o", place.to_str().unwrap(), "--force"]);
-    assert!(said.contains("is no plain file, so it is not replaced"), "{said}");
+    assert!(said.contains("is not a plain file, so it is not replaced"), "{said}");
 }
 
 #[test]
 fn each_refusal_says_the_way_out() {
     let scene = scene();
     for (args, message, hint) in [
-        (&["export", "t1"][..], "`t1` is no session", "`--git BRANCH` makes commits"),
+        (&["export", "t1"][..], "`t1` is not a session", "`--git BRANCH` makes commits"),
         (&["export", "t1", "--into", "x"], "--git", ""),
         (&["export", "--git", "x"], "needs SESSION or TARGET", ""),
         (&["export", "t9", "--git", "x"], "has no turn 9", "`piton log --session"),
         (&["export", "--session", "nobody", "--git", "x"], "there is no session `nobody`", "`piton sessions`"),
         (&["export", "t1", "--git", "main"], "refs/heads/main is checked out in", "never moved"),
-        (&["export", "t1", "--git", "a b"], "`a b` is no name for a branch", "as git takes it"),
+        (&["export", "t1", "--git", "a b"], "`a b` is not a name for a branch", "as git takes it"),
         (&["export", "t1", "--git", "x", "--into", "."], "", ""),
     ] {
         if message.is_empty() {

@@ -48,7 +48,7 @@ fn a_target_that_is_nothing_is_answered_with_what_was_probably_meant() {
         check(&scene, &["show", typed], &["there is no checkpoint", meant]);
         check(&scene, &["rewind", typed, "--preview"], &[meant]);
     }
-    check(&scene, &["diff", "T2"], &["`T2` is no checkpoint, and no path on either side", "did you mean `t2`?"]);
+    check(&scene, &["diff", "T2"], &["`T2` is not a checkpoint, nor a path on either side", "did you mean `t2`?"]);
     check(&scene, &["changes", "--session", "login-pgae"], &["did you mean `login-page`?"]);
     // Nothing is made up.
     for typed in ["9", "T9", "turn9", "xyzzy"] {
@@ -66,6 +66,45 @@ fn a_command_or_a_flag_that_there_is_not_is_answered_with_the_one_that_there_is(
     check(&scene, &["undo", "--preveiw"], &["`piton undo` has no flag `--preveiw`", "did you mean `--preview`?"]);
     assert!(!scene.fails(&["undo", "--frobnicate"]).contains("did you mean"));
     check(&scene, &["config", "capture.automatc"], &["did you mean `capture.automatic`?"]);
+}
+
+#[test]
+fn a_turn_that_there_is_not_is_said_however_it_was_typed() {
+    let scene = scene();
+    for typed in ["t9", "T9", "9", "turn9"] {
+        check(&scene, &["rewind", typed, "--preview"], &["has no turn 9; its last one is"]);
+    }
+    check(&scene, &["fork", "t9"], &["has no turn 9; its last one is"]);
+    check(&scene, &["accept", "T1"], &["there is no turn or path `T1`", "did you mean `t1`?"]);
+    check(&scene, &["undo", "T1"], &["`T1` is not something to undo", "did you mean `t1`?"]);
+    check(&scene, &["fork", "T1"], &["did you mean `t1`?"]);
+    check(&scene, &["rewind", "10min"], &["did you mean `10m`?"]);
+    check(&scene, &["log", "--since", "10M"], &["`10M` is not an age", "did you mean `10m`?"]);
+    check(&scene, &["cat", "t1"], &["`t1` is a target without a path", "`piton cat t1:PATH`"]);
+    check(&scene, &["search", "x", "-n", "0"], &["`0` is too small for"]);
+    check(&scene, &["search", "x", "-n", "two"], &["`two` is not a number"]);
+    check(&scene, &["undo", "--path", "nosuch"], &["the session changed nothing in nosuch\n"]);
+    let said = scene.fails(&["log", "--workspace", "/nope"]);
+    assert!(!said.contains("means another folder"), "{said}");
+}
+
+#[test]
+fn help_is_one_document_where_that_is_wanted() {
+    let scene = scene();
+    for words in [&["help", "--json"][..], &["help", "undo", "--json"], &["undo", "--help", "--json"]] {
+        let done = scene.run(words);
+        let document: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert!(done.status.success() && document["help"].as_str().unwrap().contains("Usage:"), "{}", both(&done));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let scene = scene();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let done = scene.piton(&["help"]).stdout(full).output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", both(&done));
 }
 
 #[test]
@@ -90,10 +129,10 @@ fn an_error_about_arguments_is_one_sentence_and_the_plain_usage() {
     check(
         &scene,
         &["rewind", "t1", "--scope", "all"],
-        &["`all` is nothing for `--scope`; it takes code, conversation or both"],
+        &["`all` is not a value for `--scope`; it takes code, conversation or both"],
     );
     check(&scene, &["log", "--since"], &["`--since AGE` needs a value\n"]);
-    check(&scene, &["setup", "nosuch"], &["`nosuch` is nothing for AGENT; it takes claude-code or generic"]);
+    check(&scene, &["setup", "nosuch"], &["`nosuch` is not a value for AGENT; it takes claude-code or generic"]);
     let ran = both(&scene.run(&["run", "--name", "x", "ls", "-l"]));
     assert!(ran.contains("the command to run comes after `--`\n"), "{ran}");
     assert!(ran.contains("hint: `piton run --name x -- ls -l`\n"), "{ran}");
@@ -104,9 +143,9 @@ fn an_empty_answer_is_true_of_what_was_asked() {
     let scene = scene();
     for (args, expected) in [
         (&["log", "--since", "0s"][..], "nothing happened in the last 0s\n"),
-        (&["log", "--path", "nosuch"], "nothing changed nosuch\n"),
-        (&["log", "--path", "a.txt", "--since", "0s"], "nothing changed a.txt in the last 0s\n"),
-        (&["log", "--session", "run-1", "--path", "x"], "nothing changed x in session run-1\n"),
+        (&["log", "--path", "nosuch"], "nothing changed `nosuch`\n"),
+        (&["log", "--path", "a.txt", "--since", "0s"], "nothing changed `a.txt` in the last 0s\n"),
+        (&["log", "--session", "run-1", "--path", "x"], "nothing changed `x` in session run-1\n"),
     ] {
         assert_eq!(both(&scene.run(args)), expected, "{args:?}");
     }

@@ -126,7 +126,7 @@ fn files_are_not_called_equal_to_a_checkpoint_that_left_something_out() {
     }
     // With nothing left out they are.
     scene.ok(&["checkpoint", "now"]);
-    assert!(scene.told(&["rewind", "now", "--yes"]).contains("the files are as in"));
+    assert!(scene.told(&["rewind", "now", "--yes"]).contains("the files are already as they were"));
 }
 
 /// What the last checkpoint left out is in none, and the next one has it: neither is "nothing".

@@ -75,7 +75,9 @@ fn steady(text: &str, scene: &Scene) -> String {
     let is_id = |word: &str| matches!(word.len(), 8 | 16) && word.bytes().all(|b| (b'k'..=b'z').contains(&b));
     let text = text.replace(scene.world.base().to_str().unwrap(), "/w");
     let mut out = String::new();
-    for line in text.lines().filter(|line| !line.starts_with("store  ") && !line.starts_with("size  ")) {
+    // The store's place may stand on a line of its own.
+    let is_store = |line: &str| line.starts_with("store  ") || line.trim_start().starts_with("/w/home/workspaces/");
+    for line in text.lines().filter(|line| !is_store(line) && !line.starts_with("size  ")) {
         let line = if line.starts_with("when  ") || line.starts_with("captured  ") { "when  (a time)" } else { line };
         let mut line: String = line.to_owned();
         for seconds in (1..60).rev() {

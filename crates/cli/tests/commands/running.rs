@@ -38,7 +38,7 @@ fn without_anybody_to_ask_it_is_refused_with_the_ways_out_and_each_of_them_works
         format!(
             "error: the agent is in the middle of turn 2 of session {short}; nothing was changed\n\
              hint: `piton undo --wait` waits until its turn has ended\n\
-             hint: `piton undo --interrupted` goes on, where you have stopped the agent yourself\n"
+             hint: `piton undo --interrupted` goes ahead if you have stopped the agent yourself\n"
         )
     );
     agent.before("c", "Bash", &[]);

@@ -298,7 +298,7 @@ fn a_home_that_is_not_absolute_is_refused() {
     let done = scene.piton(&["status"]).env("PITON_HOME", "store").output().unwrap();
     let said = both(&done);
     assert!(
-        done.status.code() == Some(1) && said.contains("PITON_HOME is `store`, which is no absolute path"),
+        done.status.code() == Some(1) && said.contains("PITON_HOME is `store`, which is not an absolute path"),
         "{said}"
     );
     assert!(!scene.world.path("store").exists());

@@ -133,7 +133,9 @@ fn the_log_can_be_narrowed_by_path_session_and_age() {
     assert_eq!(targets(&["--path", "nosuch"]), [""; 0]);
     assert_eq!(targets(&["--session", "run-1", "--since", "2h", "-n", "1"]), ["t2"]);
     assert_eq!(targets(&["--since", "0s"]), [""; 0]);
-    assert!(scene.fails(&["log", "--since", "yesterday"]).contains("`yesterday` is no age\nhint: an age is a number"));
+    assert!(
+        scene.fails(&["log", "--since", "yesterday"]).contains("`yesterday` is not an age\nhint: an age is a number")
+    );
     assert!(
         scene.fails(&["log", "--session", "nosuch"]).contains("there is no session `nosuch`\nhint: `piton sessions`")
     );

@@ -141,7 +141,7 @@ mod words {
         assert_eq!(plan["deleted"].as_array().unwrap().len(), 2);
         assert_eq!(plan["merged"], json!([{ "path": "a.txt" }]));
         let refused = scene.fails(&["undo", "--since", "yesterday", "--preview"]);
-        assert!(refused.contains("is no age"), "{refused}");
+        assert!(refused.contains("is not an age"), "{refused}");
         let told = scene.told(&["undo", "all", "--path", "my notes.md", "--yes"]);
         assert!(told.contains("undid all changes of the session in my notes.md: 1 deleted"), "{told}");
         assert!(scene.ok(&["ops"]).contains("all changes of the session in my notes.md"));
@@ -161,7 +161,10 @@ mod words {
         let scene = two_turns();
         for words in [&["nonsense"][..], &["last", "x"], &["0"], &["t1", "3"], &["t1.end"], &["a.txt"]] {
             let refused = scene.fails(&[&["undo", "--yes"], words].concat());
-            assert!(refused.contains("is nothing to undo") && refused.contains("`last 3`"), "{words:?}: {refused}");
+            assert!(
+                refused.contains("is not something to undo") && refused.contains("`last 3`"),
+                "{words:?}: {refused}"
+            );
         }
         assert!(scene.fails(&["undo", "t1", "--op", "kmzq", "--yes"]).contains("does not go together with"));
     }
@@ -511,7 +514,7 @@ mod back_and_forth {
         scene.ok(&["undo", "--yes"]);
         scene.world.write("a.txt", between.bytes("a.txt").unwrap());
         let told = scene.told(&["redo", "--yes"]);
-        let said = "nothing to do: the files are as before it already; the undo of turn 2 “make it better” counts as taken back";
+        let said = "nothing to do: the files are already as they were before it; the undo of turn 2 “make it better” counts as taken back";
         assert!(told.contains(said), "{told}");
         scene.world.assert_is(&between);
         assert!(scene.told(&["redo", "--yes"]).contains("took back the undo of turn 3"));
@@ -540,7 +543,7 @@ mod back_and_forth {
         assert!(told.contains("took back the undo of turn 1"), "{told}");
         assert_eq!(scene.read("my notes.md"), "notes\n");
         let refused = scene.fails(&["redo", "--op", undo, "--yes"]);
-        assert!(refused.contains("does not stand any more") && refused.contains("piton ops"), "{refused}");
+        assert!(refused.contains("was already taken back") && refused.contains("piton ops"), "{refused}");
         let refused = scene.fails(&["redo", "--op", "zzzz", "--yes"]);
         assert!(refused.contains("no operation `zzzz`"), "{refused}");
         let log = scene.ok(&["log"]);
@@ -612,6 +615,11 @@ mod rewinding {
         assert_eq!(std::fs::read_to_string(&outside).unwrap(), "one\n");
     }
 
+    /// What a terminal shows, however wide it is.
+    fn in_one_line(shown: &str) -> String {
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
     fn edits_of_others_are_named_and_carried_over_on_demand() {
         let scene = two_turns();
@@ -619,10 +627,13 @@ mod rewinding {
         let said = "These hold edits that are not this session's and would be overwritten:\n  ~ a.txt (you)\n";
         assert!(shown.contains(said) && shown.contains("--keep-mine"), "{shown}");
         let (shown, _) = scene.at_a_terminal(&["rewind", "t2"], "n\n");
-        assert!(shown.contains("and overwrite your edits in a.txt? [y]es [k]eep mine [d]iff [N]o"), "{shown}");
+        assert!(
+            in_one_line(&shown).contains("and overwrite your edits in a.txt? [y]es [k]eep mine [d]iff [N]o"),
+            "{shown}"
+        );
         // The contents, and then no.
         let (shown, code) = scene.at_a_terminal(&["rewind", "t2"], "d\nn\n");
-        assert!(shown.contains("-mine\n") && shown.contains("? [y]es [k]eep mine [N]o"), "{shown}");
+        assert!(shown.contains("-mine\n") && in_one_line(&shown).contains("? [y]es [k]eep mine [N]o"), "{shown}");
         assert_eq!((code, scene.read("a.txt").contains("mine")), (Some(1), true));
         // The user's own edits carried over: that plan is shown, and asked about.
         let (shown, code) = scene.at_a_terminal(&["rewind", "t2"], "k\nn\n");
@@ -655,7 +666,7 @@ mod rewinding {
             "{shown}"
         );
         let (shown, _) = scene.at_a_terminal(&["rewind", "t2"], "n\n");
-        assert!(shown.contains("overwrite your edits in a.txt and delete your own new.txt?"), "{shown}");
+        assert!(in_one_line(&shown).contains("overwrite your edits in a.txt and delete your own new.txt?"), "{shown}");
         let done = scene.told(&["rewind", "t2", "--yes"]);
         assert!(done.starts_with("rewound to before turn 2 “") && done.contains("\n  - new.txt\n"), "{done}");
         scene.ok(&["checkpoint", "good"]);
@@ -706,7 +717,7 @@ mod inside_an_agent {
         assert!(scene.world.path("c.txt").exists());
         assert!(answer(&scene, "/piton ops").contains("undo of the last 2 changes"));
         assert!(answer(&scene, "/piton undo t1 --preview").contains("~ restore  a.txt"));
-        assert!(answer(&scene, "/piton undo nonsense").contains("is nothing to undo"));
+        assert!(answer(&scene, "/piton undo nonsense").contains("is not something to undo"));
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn a_cursor_of_another_store_begins_again_and_a_text_that_is_none_is_refused() {
     let told = lines(&scene.ok(&["watch", "--json", "--since", "kkkkkkkkkkkkkkkk.1.5", "--timeout", "0s"]));
     assert_eq!(told.len(), 2);
     assert_eq!(told[1]["kind"], "begin-again");
-    assert!(scene.fails(&["watch", "--since", "5"]).contains("no cursor"));
+    assert!(scene.fails(&["watch", "--since", "5"]).contains("not a cursor"));
 }
 
 #[test]

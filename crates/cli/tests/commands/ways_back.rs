@@ -292,7 +292,7 @@ mod in_the_way {
         scene.ok(&["checkpoint", "one"]);
         scene.world.remove("src").write("src", "a file\n");
         let preview = scene.ok(&["rewind", "one", "--path", "src/in/b", "--preview"]);
-        assert!(preview.contains("src: is no folder now, and what is asked for was in a folder there"), "{preview}");
+        assert!(preview.contains("src: is not a folder now, and what is asked for was in a folder there"), "{preview}");
         assert!(preview.contains("`--path src` asks for the whole of it"), "{preview}");
         assert!(!preview.contains("--conflict") && preview.contains("--partial"), "{preview}");
         let refused = scene.fails(&["rewind", "one", "--path", "src/in/b", "--yes"]);

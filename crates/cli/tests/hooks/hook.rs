@@ -527,8 +527,9 @@ mod no_capture {
         }
         let log = scene.hook_log();
         assert!(log[0].contains("captured"), "{log:?}");
-        let refused =
-            |line: &String| line.contains("error: ") && line.ends_with("is piton's own folder, which is no workspace");
+        let refused = |line: &String| {
+            line.contains("error: ") && line.ends_with("is piton's own folder, which is not a workspace")
+        };
         assert!(log[1..].iter().all(refused) && log.len() == 4, "{log:?}");
         assert_eq!(fs::read_dir(scene.at("store/workspaces")).unwrap().count(), 1);
     }

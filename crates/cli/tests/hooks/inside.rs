@@ -43,7 +43,7 @@ fn wrong_arguments_are_told_as_they_are_typed_there() {
         ("/piton log --nonsense", "Usage: /piton log [OPTIONS]"),
         ("/piton rewind", "`/piton rewind` needs TARGET"),
         ("/piton diff --stat --name-only", "Usage: /piton diff [OPTIONS] [TURN | FROM [TO]]"),
-        ("/piton undo --owner nobody", "`nobody` is nothing for `--owner`"),
+        ("/piton undo --owner nobody", "`nobody` is not a value for `--owner`"),
         ("/piton undo --op x t1", "does not go together with"),
         ("/piton log a\u{202e}b", "a\\u{202e}b"),
     ] {
@@ -109,7 +109,7 @@ fn what_goes_without_saying_there_is_not_asked_for_and_can_be_said() {
     assert_eq!((scene.read("a.txt"), scene.read("mine.txt")), ("1\n".into(), "mine\n".into()));
     assert!(done.contains("\n  ~ a.txt\n"), "{done}");
     assert!(answer(&scene, "/piton redo").contains("`/piton undo --op "));
-    assert!(answer(&scene, "/piton accept t1").contains("accepted: changes of 1 file"));
+    assert!(answer(&scene, "/piton accept t1").contains("accepted 1 change"));
 }
 
 #[test]

@@ -276,7 +276,8 @@ impl Check<'_> {
             }
             Record::Name { checkpoint, name } => {
                 self.is_checkpoint(checkpoint)?;
-                check_name(name).map_err(|error| ArchiveError::Refused(format!("a name is none: {error}")))?;
+                check_name(name)
+                    .map_err(|error| ArchiveError::Refused(format!("a name in it is not valid: {error}")))?;
                 once(self.seen.names.insert(name.clone()), "a name")?;
             }
             Record::Annotation { checkpoint, text } => {
@@ -291,7 +292,7 @@ impl Check<'_> {
             | Record::Accepted(_)
             | Record::Operation(_)
             | Record::Ended { .. }
-            | Record::Imported { .. } => return Err(refused("it holds a record that is no session's")),
+            | Record::Imported { .. } => return Err(refused("it holds a record that is not a session's")),
         }
         Ok(record)
     }
@@ -333,7 +334,7 @@ impl Check<'_> {
             return Ok(());
         }
         let state: GitState = serde_json::from_slice(&self.archive.blob(id)?)
-            .map_err(|error| ArchiveError::Refused(format!("the state of a repository is none: {error}")))?;
+            .map_err(|error| ArchiveError::Refused(format!("the state of a repository in it is not valid: {error}")))?;
         let is_hash = |text: &str| matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit());
         let is_sound = state.head.commit.as_deref().is_none_or(is_hash)
             && state.head.branch_bytes().is_none_or(|name| is_reference(&name))

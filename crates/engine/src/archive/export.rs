@@ -72,10 +72,10 @@ pub enum ExportError {
     #[error("another folder stands at {}; nothing was exported", .0.display())]
     OtherFolder(PathBuf),
     /// No name for a branch.
-    #[error("`{0}` is no name for a branch")]
+    #[error("`{0}` is not a name for a branch")]
     BadName(String),
     /// A path that was asked for by name and would not have stayed out.
-    #[error("`{}` is none of the files that stay out", .0.display())]
+    #[error("`{}` is not one of the files that stay out", .0.display())]
     NotIgnored(WorkspacePath),
     /// The reference is there already.
     #[error("{0} is there already")]

@@ -39,7 +39,7 @@ pub enum BranchError {
         session: SessionId,
     },
     /// An original.
-    #[error("session {} is no branch: piton deletes only what it made itself", .0.short())]
+    #[error("session {} is not a branch: piton deletes only what it made itself", .0.short())]
     NotABranch(SessionId),
     /// Where the user is.
     #[error("session {} is where you are", .0.short())]
@@ -61,7 +61,7 @@ pub enum BranchError {
     #[error("session {} is not deleted", .0.short())]
     NotDeleted(SessionId),
     /// Nothing to be the main line of.
-    #[error("session {} is no branch and has none", .0.short())]
+    #[error("session {} is not a branch and has none", .0.short())]
     Alone(SessionId),
     /// Its transcript is in neither place.
     #[error("the transcript of session {} is neither in piton's trash nor in its place", .0.short())]

@@ -76,7 +76,7 @@ pub enum BlameError {
     #[error("`{}` is not captured ({}), so nothing is known of its lines", path.display(), reason.describe())]
     NotCaptured { path: WorkspacePath, reason: SkipReason },
     /// The file has fewer lines.
-    #[error("`{}` has {has} lines, and line {first} is none of them", path.display())]
+    #[error("`{}` has {has} lines, so it has no line {first}", path.display())]
     NoSuchLine {
         path: WorkspacePath,
         /// The first line that was asked for.

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use piton_model::diff::{self, TreeSource};
 use piton_model::near::nearest;
-use piton_model::target::{BadTarget, TurnPlace, meant_turn};
-use piton_model::{Cause, CheckpointId, SessionId, StepRef, Target, Timestamp, TurnContext, When, WorkspacePath};
+use piton_model::target::{BadTarget, TurnPlace, meant_age, meant_turn};
+use piton_model::{
+    Cause, CheckpointId, OperationId, SessionId, StepRef, Target, Timestamp, TurnContext, When, WorkspacePath,
+};
 use piton_store::{CheckpointRow, SessionRow, StoreError};
 
 use crate::history::lineage::Lineage;
@@ -25,6 +27,9 @@ pub enum TargetError {
         /// Targets that may have been meant, the likeliest first.
         near: Vec<String>,
     },
+    /// An operation's id.
+    #[error("`{}` is an operation, not a checkpoint", .0.short())]
+    Operation(OperationId),
     /// Several ids begin like that.
     #[error("`{prefix}` is the beginning of several ids: {}", candidates.join(", "))]
     Ambiguous {
@@ -85,7 +90,7 @@ pub enum TargetError {
         reason: String,
     },
     /// A turn, without a session.
-    #[error("`{0}` means a turn of a session, and no session is recorded here")]
+    #[error("{}", no_session(.0))]
     NoSession(String),
     /// No operation has that id.
     #[error("there is no operation `{0}`")]
@@ -134,6 +139,9 @@ impl IntoTarget for &String {
     }
 }
 
+/// Fewer letters than this are hardly meant as the beginning of an operation's id.
+const FEW_LETTERS: usize = 4;
+
 impl History {
     /// The checkpoint that a target refers to, as it was recorded. If the view differs from the record, the view is rebuilt.
     pub fn resolve(&self, target: impl IntoTarget) -> Result<CheckpointRow, TargetError> {
@@ -143,7 +151,7 @@ impl History {
     /// The same for what is a target already.
     pub(crate) fn checkpoint_at(&self, wanted: &Target) -> Result<CheckpointRow, TargetError> {
         let row = self.resolve_row(wanted).map_err(|error| match error {
-            TargetError::Unknown { target, .. } => TargetError::Unknown { near: self.near_targets(wanted), target },
+            TargetError::Unknown { target, .. } => self.unknown_target(wanted, target),
             error => error,
         })?;
         let row = match self.store.check_checkpoint(&row) {
@@ -162,14 +170,33 @@ impl History {
         Ok(row)
     }
 
-    /// Targets that may have been meant by one that means nothing.
+    /// That a target means nothing, with what may have been meant. `target` is what was typed.
+    pub(crate) fn unknown_target(&self, wanted: &Target, target: String) -> TargetError {
+        if let Some(turn) = meant_turn(&wanted.when.to_string()) {
+            let turn = Target { session: wanted.session.clone(), when: turn };
+            match self.resolve_row(&turn) {
+                Ok(_) | Err(TargetError::Gap { .. }) => {
+                    return TargetError::Unknown { target, near: vec![turn.to_string()] };
+                }
+                Err(error @ TargetError::NoTurn { .. }) => return error,
+                Err(_) => {}
+            }
+        }
+        if let (None, When::Id(prefix)) = (&wanted.session, &wanted.when)
+            && prefix.len() >= FEW_LETTERS
+            && let Ok(operations) = self.store.operations()
+            && let Some(row) = operations.into_iter().find(|row| row.id.as_str().starts_with(prefix.as_str()))
+        {
+            return TargetError::Operation(row.id);
+        }
+        TargetError::Unknown { near: self.near_targets(wanted), target }
+    }
+
+    /// Targets that may have been meant by one that means nothing, and is like no turn.
     fn near_targets(&self, wanted: &Target) -> Vec<String> {
         let text = &wanted.to_string();
-        let turn = meant_turn(&wanted.when.to_string());
-        let turn = turn.map(|turn| Target { session: wanted.session.clone(), when: turn });
-        let exists = |target: &Target| matches!(self.resolve_row(target), Ok(_) | Err(TargetError::Gap { .. }));
-        if let Some(turn) = turn.filter(exists) {
-            return vec![turn.to_string()];
+        if let (None, Some(age)) = (&wanted.session, meant_age(text)) {
+            return vec![age.to_string()];
         }
         // An id of a session alone is no moment.
         if wanted.session.is_none()
@@ -348,6 +375,16 @@ impl History {
             }
         }
         Ok(())
+    }
+}
+
+/// `asked` is what was typed to mean a turn, or anything else that needs a session.
+fn no_session(asked: &str) -> String {
+    match asked.parse::<Target>() {
+        Ok(Target { when: When::Turn { .. }, .. }) => {
+            format!("`{asked}` means a turn of a session, and no session is recorded here")
+        }
+        _ => "no session is recorded here".to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@ mod choice;
 mod last;
 mod spans;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use piton_host::is_folder;
@@ -28,7 +28,7 @@ use crate::operation::outside::OutsideChanges;
 use crate::view::{AcceptedPart, Along, ChangedFile, CommandView, Unknown, UnknownTurn};
 use crate::workspace::History;
 
-pub use self::choice::{ChangedThere, Choice, ChosenError, Which, Whose};
+pub use self::choice::{ChangedThere, Choice, ChosenError, Since, Which, Whose};
 
 /// What was chosen.
 pub(crate) struct Chosen {
@@ -56,6 +56,8 @@ pub(crate) struct Chosen {
     pub left_out: Vec<Undone>,
     /// Turns of it of which not all is known that they changed.
     pub unknown: Vec<UnknownTurn>,
+    /// Files that are left because the user accepted their changes; told only where everything was asked for.
+    pub accepted: BTreeSet<WorkspacePath>,
 }
 
 impl History {
@@ -124,18 +126,19 @@ impl History {
             let at = row.change.found_at.as_ref().map(|at| at.checkpoint.created_at);
             let seq = row.change.seq();
             row.change.path.is_in_scope(&choice.paths)
-                && choice.since.is_none_or(|since| at.is_none_or(|at| at >= since))
+                && choice.since.as_ref().is_none_or(|since| at.is_none_or(|at| at >= since.at))
                 && range.is_none_or(|(from, to)| seq > from.min(to) && seq <= from.max(to))
                 && spans.as_ref().is_none_or(|spans| spans.iter().any(|span| span.holds(seq)))
         });
         let mut in_effect = self.in_effect_here(&rows.iter().map(|row| &row.change).collect::<Vec<_>>(), seen)?;
         // What the user accepted is taken back only where it is named.
-        let mut is_accepted = false;
+        let mut accepted_files = BTreeSet::new();
         if matches!(choice.what, None | Some(Which::All)) && choice.paths.is_empty() && whose == Whose::Agent {
             let accepted = self.store.accepted()?;
             for (row, effective) in rows.iter().zip(&mut in_effect).filter(|(_, effective)| **effective) {
                 if !accepted.is_empty() && accept::key(&row.change).is_some_and(|key| accepted.contains(&key)) {
-                    (*effective, is_accepted) = (false, true);
+                    *effective = false;
+                    accepted_files.insert(row.change.path.clone());
                 }
             }
         }
@@ -190,9 +193,10 @@ impl History {
                     None => {
                         let about = "the session".to_owned();
                         if outside.is_some() {
-                            return Err(ChosenError::Nothing { about, undone: !rows.is_empty(), outside: true }.into());
+                            let (within, undone) = (String::new(), !rows.is_empty());
+                            return Err(ChosenError::Nothing { about, within, undone, outside: true }.into());
                         }
-                        if is_accepted {
+                        if !accepted_files.is_empty() {
                             return Err(ChosenError::Accepted { about }.into());
                         }
                         let what = Which::All;
@@ -293,11 +297,32 @@ impl History {
         let left_out: Vec<Undone> = left_out.into_iter().map(|one| one.what).collect();
         let is_nothing = chosen.is_empty() && held.is_empty() && unsure.is_empty();
         if is_nothing && outside.is_empty() && left_out.is_empty() {
-            if is_accepted {
+            if !accepted_files.is_empty() {
                 return Err(ChosenError::Accepted { about }.into());
             }
-            let session = session.as_ref().filter(|_| whose == Whose::Agent);
-            return Err(self.nothing(about, any, session, &what, &listed)?.into());
+            let within = choice.within();
+            if whose == Whose::You {
+                let when = match (&since_prompt, &what) {
+                    (Some(_), Which::Places(places)) => {
+                        let turns = places.first().map(|(turn, _)| turn.to_string());
+                        format!(" since the prompt of turn {}", turns.unwrap_or_default())
+                    }
+                    (None, Which::Places(_)) => format!(" during {}", self.subject(&what, session.as_ref())?),
+                    _ => String::new(),
+                };
+                let is_all = since_prompt.is_none();
+                return Err(ChosenError::NothingOfYours { when: format!("{when}{within}"), undone: any, is_all }.into());
+            }
+            let about = match &what {
+                Which::All => "the session".to_owned(),
+                _ => self.subject(&what, session.as_ref())?,
+            };
+            return match self.nothing(about, any, session.as_ref(), &what, &listed)? {
+                ChosenError::Nothing { about, undone, outside, .. } => {
+                    Err(ChosenError::Nothing { about, within, undone, outside }.into())
+                }
+                error => Err(error.into()),
+            };
         }
         let is_meant = |turns: &[u32]| matches!(&what, Which::Places(places) if places.iter().any(|(turn, _)| turns.contains(turn)));
         let elsewhere = elsewhere.into_iter().filter(|(_, turns)| is_meant(turns)).map(|(path, _)| path).collect();
@@ -325,6 +350,7 @@ impl History {
             elsewhere,
             left_out,
             unknown,
+            accepted: if what == Which::All { accepted_files } else { BTreeSet::new() },
         })
     }
 
@@ -415,9 +441,9 @@ impl History {
             None => None,
         };
         let (Some(UnknownTurn { turn, why }), Some(session)) = (unknown, session) else {
-            return Ok(ChosenError::Nothing { about, undone, outside: false });
+            return Ok(ChosenError::Nothing { about, within: String::new(), undone, outside: false });
         };
-        let about = self.about(&Which::Places(vec![(turn, None)]), &Choice::default(), Some(session))?;
+        let about = self.subject(&Which::Places(vec![(turn, None)]), Some(session))?;
         Ok(ChosenError::Unknown { about, turn, session: self.unless_meant(session), why })
     }
 

@@ -92,7 +92,7 @@ pub enum OperationError {
     )]
     LaterMayBeLost(OperationId),
     /// It was taken back already, or never came to its end.
-    #[error("operation {} does not stand any more: there is nothing of it to take back", .0.short())]
+    #[error("operation {} was already taken back, or did not finish", .0.short())]
     NotStanding(OperationId),
     /// The repository's state cannot be put back.
     #[error(transparent)]

@@ -14,7 +14,7 @@ use piton_store::{CheckpointRow, StoreError};
 use crate::capture::{CaptureError, CaptureOptions};
 use crate::conversation::BranchTerms;
 use crate::conversation::branches::BranchError;
-use crate::history::target::IntoTarget;
+use crate::history::target::{IntoTarget, TargetError};
 use crate::operation::branch::BranchAsked;
 use crate::operation::error::OperationError;
 use crate::operation::layout::{Layout, LayoutError};
@@ -70,7 +70,12 @@ impl Workspace {
             self.check_session_name(name, None)?;
         }
         let target = &target.into_target().map_err(OperationError::from)?;
-        let found = self.checkpoint_at(target);
+        let found = match self.checkpoint_at(target) {
+            Err(TargetError::NoTurn { turn, session, last }) if last > 0 && turn > last => {
+                return Err(OperationError::from(TargetError::NoTurn { turn, session, last }).into());
+            }
+            found => found,
+        };
         // A turn from before piton has no checkpoint, and is in the transcript all the same.
         let point = self.point_of(target, found.as_ref().ok()).map_err(OperationError::from)?;
         // Before anything is made: whoever wants git's worktree wants no folder without it.

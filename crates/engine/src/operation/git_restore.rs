@@ -50,7 +50,7 @@ pub enum GitRefusal {
     #[error("git was in the middle of a {} at the checkpoint, and that cannot be put back", .0.as_str())]
     WasInProgress(InProgress),
     /// HEAD is or was on a reference that is no branch.
-    #[error("HEAD is or was on `{0}`, which is no branch")]
+    #[error("HEAD is or was on `{0}`, which is not a branch")]
     NotABranch(String),
     /// The commit is not in the repository any more.
     #[error("commit {commit} of {} is not in the repository any more", branch.as_deref().unwrap_or("a detached HEAD"))]

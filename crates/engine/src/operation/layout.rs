@@ -91,7 +91,7 @@ impl Workspace {
                 }
                 None
             }
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(refused(&"it is no folder")),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(refused(&"it is not a folder")),
             Err(error) => return Err(refused(&error)),
         };
         let source = Layered { over: &trees, under: &self.store };

@@ -183,6 +183,7 @@ impl Workspace {
             interrupted,
             running: goes_on,
             unknown: request.remarks.unknown.clone(),
+            accepted: request.remarks.accepted.iter().map(Into::into).collect(),
         };
         if taken.is_lean {
             let is_new = |one: &SkippedView| !outcome.skipped.iter().any(|other| other.path == one.path);

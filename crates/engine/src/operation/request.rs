@@ -197,6 +197,8 @@ pub(crate) struct Remarks {
     pub elsewhere: Vec<PathBuf>,
     /// Turns of which more was to be taken back than is known.
     pub unknown: Vec<UnknownTurn>,
+    /// Files of which changes are left because the user accepted them.
+    pub accepted: Vec<WorkspacePath>,
     /// Where the repository's HEAD moved during an undo's turns: it stays where it is.
     pub head_moved: Option<HeadMoved>,
 }

@@ -48,7 +48,7 @@ impl History {
     pub(crate) fn undo_request(&self, options: &UndoOptions, seen: &FolderNow<'_>) -> Result<Request, OperationError> {
         let chosen = self.choose(&options.choice, options.outside, seen)?;
         let Chosen { changes, begins, along, unsure, unsure_back, mut stuck, .. } = chosen;
-        let Chosen { commands, about, outside, elsewhere, left_out, unknown, .. } = chosen;
+        let Chosen { commands, about, outside, elsewhere, left_out, unknown, accepted, .. } = chosen;
         let (inverse, lost) = self.inverse_of(&changes, begins, seen)?;
         refuse_lost(&lost, &options.settle)?;
         stuck.extend(lost.into_iter().map(|path| (path, SkipReason::Damaged)));
@@ -71,6 +71,7 @@ impl History {
                 commands,
                 elsewhere,
                 unknown,
+                accepted: accepted.into_iter().collect(),
                 head_moved,
                 ..Remarks::default()
             },

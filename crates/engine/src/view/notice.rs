@@ -25,7 +25,7 @@ pub struct Cursor {
 
 /// Why a text is not a cursor.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("this is no cursor")]
+#[error("this is not a cursor")]
 pub struct BadCursor;
 
 impl fmt::Display for Cursor {

@@ -117,6 +117,9 @@ pub struct PlanView {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(serialize_with = "super::all_readable")]
     pub other_workspaces: Vec<PathBuf>,
+    /// Files of which changes are left because the user accepted them; told where everything was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<PathView>,
     /// Set if the repository is at another commit than at the target; it stays there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_moved: Option<HeadMoved>,
@@ -353,6 +356,9 @@ pub struct OperationOutcome {
     /// What was done in those, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Also>,
+    /// Files of which changes are left because the user accepted them; told where everything was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<PathView>,
     /// Set if the repository is at another commit than at the target; it stays there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_moved: Option<HeadMoved>,

@@ -268,8 +268,8 @@ fn cases_of_objects() -> Vec<Case> {
         }),
         case("a chunk of a file is not in it", |forge| with_large(forge, |chunks, _| drop(chunks.remove(1)))),
         case("a chunk has another length", |forge| with_large(forge, |_, list| list.raw[33] ^= 1)),
-        case("a list of chunks is none", |forge| with_large(forge, |_, list| list.raw.truncate(100))),
-        case("a list of chunks is none", |forge| with_large(forge, |_, list| list.raw.clear())),
+        case("a list of chunks is not valid", |forge| with_large(forge, |_, list| list.raw.truncate(100))),
+        case("a list of chunks is not valid", |forge| with_large(forge, |_, list| list.raw.clear())),
         case("a small blob that a record names is not in it", |forge| {
             with_large(forge, |_, _| {});
             let large = forge.objects[3].id();
@@ -560,7 +560,7 @@ fn records_in_any_other_order_or_with_any_left_out_are_refused_or_hold_together(
 fn what_is_no_archive_at_all_is_refused() {
     let world = target();
     for bytes in [&b""[..], b"x", b"PITONPK1\x01\0\0\0\0\0\0\0", &[0; 4_096], b"PITONAR1\x01\0\0\0\x01\0\0\0"] {
-        assert_eq!(refusal(&world, bytes), "it is no session archive");
+        assert_eq!(refusal(&world, bytes), "it is not a session archive");
     }
     let workspace = &mut world.open();
     for path in ["/dev/zero", "/nonexistent", "."] {

@@ -337,7 +337,7 @@ fn without_a_repository_a_folder_can_be_named_and_one_that_holds_other_things_is
     std::fs::write(folder.join("f"), "f").unwrap();
     let into = |folder: &Path| ExportOptions { into: Some(folder.to_owned()), ..of(&id, "x") };
     let error = world.open().export_git(&into(&folder)).unwrap_err();
-    assert!(error.to_string().ends_with("is no git repository, and not empty"), "{error}");
+    assert!(error.to_string().ends_with("is not a git repository, and not empty"), "{error}");
     // A target that is none makes no repository.
     let never = world.base().join("never");
     let options = ExportOptions { into: Some(never.clone()), ..of("nothing", "x") };

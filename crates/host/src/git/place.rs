@@ -17,7 +17,7 @@ pub enum PlaceError {
     #[error("there is no git repository around {}", .0.display())]
     NoRepository(PathBuf),
     /// The folder is not empty, and not a repository.
-    #[error("{} is no git repository, and not empty", .0.display())]
+    #[error("{} is not a git repository, and not empty", .0.display())]
     NotEmpty(PathBuf),
     #[error("cannot use {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },

@@ -209,7 +209,7 @@ impl Archive {
                 return Err(refused("its records are more than a session has"));
             }
             let numbered: Numbered = serde_json::from_slice(&sound.raw)
-                .map_err(|error| ArchiveError::Refused(format!("a record is none: {error}")))?;
+                .map_err(|error| ArchiveError::Refused(format!("a record in it is not valid: {error}")))?;
             self.count += 1;
             if numbered.seq != self.count {
                 return Err(damaged("a record is out of order"));
@@ -243,7 +243,8 @@ impl Archive {
 
     /// What a tree holds, all of which must have come before it.
     fn tree(&mut self, encoded: &[u8], plain: Held) -> Result<Held, ArchiveError> {
-        let tree = Tree::decode(encoded).map_err(|error| ArchiveError::Refused(format!("a tree is none: {error}")))?;
+        let tree = Tree::decode(encoded)
+            .map_err(|error| ArchiveError::Refused(format!("a tree in it is not valid: {error}")))?;
         let mut all = Held { size: 0, depth: 1, holds_skipped: tree.holds_skipped(), ..plain };
         for (name, entry) in tree.entries() {
             all.paths = all.paths.saturating_add(1);
@@ -286,7 +287,7 @@ impl Archive {
     fn chunks(&mut self, sound: &Sound) -> Result<u64, ArchiveError> {
         let (list, rest) = sound.raw.as_chunks::<36>();
         if !rest.is_empty() || list.is_empty() {
-            return Err(refused("a list of chunks is none"));
+            return Err(refused("a list of chunks is not valid"));
         }
         // A few bytes can name the same chunk again and again.
         let lengths =

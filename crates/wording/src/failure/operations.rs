@@ -1,13 +1,16 @@
 //! Failures of rewind, undo and redo, and of the git state that goes with them.
 
+use std::fmt::Display;
+
 use piton_engine::model::SessionId;
 use piton_engine::model::inverse::{Conflict, Why};
+use piton_engine::model::target::{meant_turn, split_session};
 use piton_engine::view::Unknown;
 use piton_engine::{
     Carry, ChangedThere, ChosenError, GitError, GitRefusal, NoConversation, OperationError, StoreError, WriteError,
 };
 
-use super::{AGAIN, Failure, damaged};
+use super::{AGAIN, Failure, damaged, did_you_mean};
 use crate::call::{Argument, Call, call, flag, without};
 use crate::code::Code;
 use crate::escape::quoted;
@@ -29,11 +32,19 @@ impl Failure {
             OperationError::Conflict(conflicts) => in_conflict(conflicts, command),
             OperationError::Running(_) => vec![
                 text![with("--wait"), " waits until its turn has ended"],
-                text![with("--interrupted"), " goes on, where you have stopped the agent yourself"],
+                text![with("--interrupted"), " goes ahead if you have stopped the agent yourself"],
             ],
             _ => Vec::new(),
         };
         Self::from(error).hints(hints)
+    }
+
+    /// An agent was waited for, and is at work still; `waited` is how long that was.
+    pub fn waited_in_vain(error: OperationError, command: &Call, waited: impl Display) -> Self {
+        let interrupted = command.clone().arg("--interrupted");
+        Self::from(error)
+            .hint(text![format!("this waited for {waited}; "), flag("--wait-at-most").arg("2h"), " waits longer"])
+            .hint(text![interrupted, " goes ahead if you have stopped the agent yourself"])
     }
 
     /// Edits that are not this session's stand in the way of a rewind that asks nobody; `taken` says which.
@@ -150,7 +161,8 @@ impl From<ChosenError> for Failure {
         let of = |code| Self::user(code, &error);
         let undo = || call("undo");
         match &error {
-            ChosenError::Words(_) => of(Code::BadChoice)
+            ChosenError::Words(words) => of(Code::BadChoice)
+                .hints(meant(words))
                 .hint(text![
                     undo(),
                     " takes back the last turn, `last` the last change, `last 3` three of them, `all` everything"
@@ -218,6 +230,10 @@ impl From<ChosenError> for Failure {
                 undo().arg("--outside"),
                 " takes that back"
             ]),
+            ChosenError::NothingOfYours { is_all: false, .. } => of(Code::NothingToUndo)
+                .hint(text![undo().arg("all").with("--owner", "you"), " takes back all your own changes"]),
+            ChosenError::NothingOfYours { .. } => of(Code::NothingToUndo)
+                .hint(text![call("changes").arg("--all"), " lists your own changes during the session"]),
             ChosenError::Accepted { .. } => of(Code::NothingToUndo).hint(text![
                 undo().arg("t3"),
                 " takes a turn back anyway; ",
@@ -240,6 +256,13 @@ impl From<ChosenError> for Failure {
             ]),
         }
     }
+}
+
+/// What was likely meant by words that mean nothing: `t3` for `T3`.
+fn meant(words: &str) -> Option<Text> {
+    let (session, place) = split_session(words);
+    let turn = meant_turn(place)?;
+    did_you_mean(&[session.map_or_else(|| turn.to_string(), |session| format!("{session}:{turn}"))])
 }
 
 /// What means a turn: with its session before it where that is not the one which is meant where none is said.

@@ -10,9 +10,15 @@ use crate::call::{call, flag};
 use crate::code::Code;
 use crate::escape::{escape_path, quoted};
 use crate::text;
+use crate::text::Text;
 use crate::words::gibibytes;
 
 const PLACE: &str = "let your user write there, or choose another place with PITON_HOME";
+
+/// How to name another folder; nothing for whoever has just named one.
+pub fn another_folder() -> Text {
+    text![flag("--workspace").asking("DIR"), " means another folder"]
+}
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
@@ -20,7 +26,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::NotKnown(_) => Self::user(Code::NotKnown, text)
                 .hint(text![call("checkpoint"), " captures it; ", call("init"), " only makes it known"])
-                .hint(text![flag("--workspace").asking("DIR"), " means another folder"]),
+                .hint(another_folder()),
             OpenError::Folder { path, source } => of_folder(&path, &source),
             OpenError::Refused { .. } => Self::user(Code::NotAProject, text)
                 .hint(text!["go to the project's own folder, or insist with ", call("init").arg("--force")]),
@@ -161,9 +167,7 @@ impl From<StoreError> for Failure {
 fn of_folder(path: &Path, source: &io::Error) -> Failure {
     let text = format!("{}: {source}", escape_path(path));
     match source.kind() {
-        io::ErrorKind::NotFound => {
-            Failure::user(Code::NoFolder, text).hint(text![flag("--workspace").asking("DIR"), " means another folder"])
-        }
+        io::ErrorKind::NotFound => Failure::user(Code::NoFolder, text).hint(another_folder()),
         io::ErrorKind::NotADirectory => Failure::user(Code::NoFolder, text).hint(text![
             "a workspace is a folder; ",
             flag("--path"),

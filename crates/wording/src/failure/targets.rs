@@ -30,6 +30,12 @@ impl From<TargetError> for Failure {
             TargetError::Unknown { near, .. } => Self::user(Code::UnknownTarget, text)
                 .hints(did_you_mean(&near))
                 .hint(text![log(), " lists the checkpoints; a name is matched whole"]),
+            TargetError::Operation(id) => Self::user(Code::UnknownTarget, text).hint(text![
+                call("undo").with("--op", id.short()),
+                " takes that operation back; ",
+                log().arg("--checkpoints"),
+                " lists the checkpoints around it"
+            ]),
             TargetError::Ambiguous { .. } => {
                 Self::user(Code::AmbiguousTarget, text).hint("type more letters of the id")
             }

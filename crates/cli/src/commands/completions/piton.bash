@@ -12,7 +12,7 @@ _piton() {
         about=""
         [[ "$line" == *$'\t'* ]] && about="${line#*$'\t'}"
         case "$word" in
-            :files) compopt -o filenames; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$cur") ;;
+            :files) compopt -o filenames; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -X '.git' -- "$cur") ;;
             :folders) compopt -o filenames; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$cur") ;;
             *)
                 # What is before a colon stays as it is.

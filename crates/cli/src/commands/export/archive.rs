@@ -30,7 +30,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
             .hint(text!["leave out ", without("--json"), ", or name a file: ", flag("-o").asking("FILE")]));
     }
     if is_stream && console.look.terminal {
-        return Err(Failure::user(Code::CannotWrite, "an archive is nothing that a terminal can show").hint(text![
+        return Err(Failure::user(Code::CannotWrite, "a terminal cannot show an archive").hint(text![
             "name a file with ",
             flag("-o").asking("FILE"),
             ", or use a pipe"
@@ -43,7 +43,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         Err(TargetError::UnknownSession { .. }) if matches!(wanted.parse(), Ok(When::Turn { .. })) => {
             return Err(Failure::user(
                 Code::UnknownSession,
-                format!("`{wanted}` is no session, and an archive is of a whole one"),
+                format!("`{wanted}` is not a session, and an archive is of a whole one"),
             )
             .hint(text![call("sessions"), " lists them"])
             .hint(text![
@@ -131,7 +131,7 @@ fn write_file(workspace: &Workspace, session: &str, place: &Path, force: bool) -
     if is_other_than_a_file(place).map_err(refused)? {
         return Err(Failure::user(
             Code::PathTaken,
-            format!("{} is no plain file, so it is not replaced", escape_path(place)),
+            format!("{} is not a plain file, so it is not replaced", escape_path(place)),
         )
         .hint("name another file, or `-o -` to write to stdout"));
     }

@@ -75,7 +75,8 @@ impl<'a> Columns<'a> {
         let all_counts = all_counts.chain(below().map(|below| (below.counts, below.is_unknown)));
         let counts = widest(all_counts.map(|(counts, is_unknown)| signs(counts, is_unknown).width()));
         let session = if narrow { 0 } else { widest(rows.iter().map(|row| escape(&row.session).len())) };
-        let remark = widest(rows.iter().map(|row| row.remark.width()));
+        // What has no counts has its remark right behind its text.
+        let remark = widest(rows.iter().filter(|row| row.counts.is_some()).map(|row| row.remark.width()));
         let gap = |width: usize| if width == 0 { 0 } else { width + 2 };
         // Where there is one session alone, a prompt says more than whose it is.
         let names = rows.iter().map(|row| &row.session).filter(|name| !name.is_empty()).count();
@@ -92,8 +93,26 @@ impl<'a> Columns<'a> {
     fn write(&self, out: &mut dyn Write, row: &Row) -> io::Result<()> {
         let look = self.look;
         let session = if self.session == 0 { Text::default() } else { Text::new(Style::Dim, &row.session) };
-        // Nothing follows a text without counts, so nothing is gained by cutting it.
-        let text = if row.counts.is_some() { self.text } else { usize::MAX };
+        // Nothing follows a text without counts.
+        let remark = if row.remark.is_empty() { 0 } else { row.remark.width() + 2 };
+        let left = look.width.saturating_sub(2 + self.target + self.age + remark).max(SHORTEST_TEXT);
+        let text = match (row.counts, look.terminal) {
+            (Some(_), _) => self.text,
+            (None, true) => left,
+            (None, false) => usize::MAX,
+        };
+        if row.counts.is_none() {
+            let text = row.text.cut(look, text);
+            let column = text.width + 2;
+            let cells = [
+                (row.marker.cut(look, 1), 2),
+                (Text::new(Style::Id, &row.target).cut(look, usize::MAX), self.target),
+                (Text::new(Style::Dim, age_of(row, look, self.narrow)).cut(look, usize::MAX), self.age),
+                (text, column),
+                (row.remark.cut(look, usize::MAX), 0),
+            ];
+            return writeln!(out, "{}", line(&cells));
+        }
         let cells = [
             (row.marker.cut(look, 1), 2),
             (Text::new(Style::Id, &row.target).cut(look, usize::MAX), self.target),

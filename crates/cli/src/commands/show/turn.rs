@@ -181,6 +181,7 @@ impl Page<'_> {
         let unsure = shown.diffs.iter().filter(|diff| diff.unsure).count() as u64;
         let text = match (sure.is_empty(), turn.unknown.is_some()) {
             (true, true) => Text::new(Style::Warn, "not known"),
+            (true, false) => Text::new(Style::Plain, "nothing"),
             _ => Text::new(Style::Plain, words::changes(&sure)),
         };
         let text = if unsure > 0 { text.and(Style::Warn, format!("; {unsure} unsure")) } else { text };

@@ -13,6 +13,28 @@ const WORDS: usize = 60;
 /// More paths than this are counted in the words for a choice.
 const MOST_NAMED: usize = 3;
 
+impl Choice {
+    /// What narrows it down beside turns and numbers: ` in the last 10m in src`.
+    pub(super) fn within(&self) -> String {
+        let mut within = String::new();
+        if let Some(since) = &self.since {
+            within.push_str(&format!(" in the last {}", since.age));
+        }
+        match &self.paths[..] {
+            [] => {}
+            paths if paths.len() > MOST_NAMED => within.push_str(&format!(" in {} paths", paths.len())),
+            paths => {
+                let paths: Vec<_> = paths.iter().map(WorkspacePath::display).collect();
+                within.push_str(&format!(" in {}", paths.join(", ")));
+            }
+        }
+        if let Some((from, to)) = &self.between {
+            within.push_str(&format!(" between {from} and {to}"));
+        }
+        within
+    }
+}
+
 impl History {
     /// What a choice is, in a few words. Turns and steps that do not exist are refused.
     pub(super) fn about(
@@ -21,7 +43,19 @@ impl History {
         choice: &Choice,
         session: Option<&Lineage>,
     ) -> Result<String, TargetError> {
-        let mut about = match (what, session) {
+        let subject = match (what, session) {
+            (Which::Places(_), None) | (Which::All, _) if choice.whose == Some(Whose::You) => "your own changes".into(),
+            (Which::Places(_), Some(_)) if choice.whose == Some(Whose::You) => {
+                format!("your own changes during {}", self.subject(what, session)?)
+            }
+            _ => self.subject(what, session)?,
+        };
+        Ok(format!("{subject}{}", choice.within()))
+    }
+
+    /// The turns, steps or numbers of a choice, whosever changes they are about.
+    pub(super) fn subject(&self, what: &Which, session: Option<&Lineage>) -> Result<String, TargetError> {
+        Ok(match (what, session) {
             (Which::Places(places), Some(session)) => {
                 let mut said = Vec::new();
                 for (turn, step) in places {
@@ -49,8 +83,7 @@ impl History {
                     };
                     said.push(what);
                 }
-                let yours = if choice.whose == Some(Whose::You) { "your own changes during " } else { "" };
-                format!("{yours}{}", said.join(", "))
+                said.join(", ")
             }
             (Which::Last(1), _) => "the last change".to_owned(),
             (Which::Last(count), _) => format!("the last {count} changes"),
@@ -59,20 +92,7 @@ impl History {
                 let word = if numbers.len() == 1 { "change" } else { "changes" };
                 format!("{word} {}", numbers.join(", "))
             }
-            (Which::Places(_) | Which::All, _) if choice.whose == Some(Whose::You) => "your own changes".to_owned(),
             (Which::Places(_) | Which::All, _) => "all changes of the session".to_owned(),
-        };
-        match &choice.paths[..] {
-            [] => {}
-            paths if paths.len() > MOST_NAMED => about.push_str(&format!(" in {} paths", paths.len())),
-            paths => {
-                let paths: Vec<_> = paths.iter().map(WorkspacePath::display).collect();
-                about.push_str(&format!(" in {}", paths.join(", ")));
-            }
-        }
-        if let Some((from, to)) = &choice.between {
-            about.push_str(&format!(" between {from} and {to}"));
-        }
-        Ok(about)
+        })
     }
 }

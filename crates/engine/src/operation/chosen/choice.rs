@@ -14,7 +14,7 @@ pub struct Choice {
     /// Only of these paths and what is beneath them.
     pub paths: Vec<WorkspacePath>,
     /// Only what was found since.
-    pub since: Option<Timestamp>,
+    pub since: Option<Since>,
     /// Only what was found after the first target and up to the second.
     pub between: Option<(Target, Target)>,
     /// Of this session; the one that reported last where not given.
@@ -23,6 +23,14 @@ pub struct Choice {
     pub whose: Option<Whose>,
     /// Take back what may be somebody else's too.
     pub unsure: bool,
+}
+
+/// A moment, and how the user said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Since {
+    pub at: Timestamp,
+    /// As it was typed: `10m`.
+    pub age: String,
 }
 
 /// Whose changes.
@@ -90,7 +98,7 @@ impl Which {
 #[derive(Debug, thiserror::Error)]
 pub enum ChosenError {
     /// Words that mean nothing.
-    #[error("`{0}` is nothing to undo")]
+    #[error("`{0}` is not something to undo")]
     Words(String),
     /// The list of changes has no such number.
     #[error("session {} has no change {number}; it has {last}", session.short())]
@@ -106,14 +114,26 @@ pub enum ChosenError {
     #[error("`{}` is a number of a session's changes; your own changes have none", numbers(.0))]
     YoursHaveNoNumbers(Vec<u32>),
     /// Nothing that was asked for is in effect.
-    #[error("{about} changed nothing that is still there{}{}", if *.outside { " in the workspace" } else { "" }, if *.undone { ": it was taken back already" } else { "" })]
+    #[error("{}", nothing_left(about, within, (*undone, *outside)))]
     Nothing {
-        /// What was asked for.
+        /// Who or what changed nothing: a turn, the session.
         about: String,
+        /// What else was asked for: ` in the last 10m in src`.
+        within: String,
         /// Whether there was something, and it was taken back.
         undone: bool,
         /// Whether it changed files outside the workspace, which nobody asked for.
         outside: bool,
+    },
+    /// The user changed nothing that was asked for, or nothing of it is in effect.
+    #[error("you changed nothing{when}{}", if *.undone { " that is still there" } else { "" })]
+    NothingOfYours {
+        /// When and where: ` since the prompt of turn 3`.
+        when: String,
+        /// Whether there was something.
+        undone: bool,
+        /// Whether more than what followed the last prompt was asked for.
+        is_all: bool,
     },
     /// All that is in effect of what was asked for is accepted.
     #[error("all that {about} changed and that is still there is accepted")]
@@ -163,6 +183,14 @@ pub struct ChangedThere {
     pub path: PathBuf,
     /// Whether a folder is there.
     pub is_there: bool,
+}
+
+fn nothing_left(about: &str, within: &str, (undone, outside): (bool, bool)) -> String {
+    // Where there never was anything, nothing of it can be there still.
+    let left = if within.is_empty() || undone { " that is still there" } else { "" };
+    let inside = if outside { " in the workspace" } else { "" };
+    let back = if undone { ": it was taken back already" } else { "" };
+    format!("{about} changed nothing{within}{left}{inside}{back}")
 }
 
 fn not_known(about: &str, why: &Unknown) -> String {

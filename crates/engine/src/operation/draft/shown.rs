@@ -66,6 +66,7 @@ impl History {
             head_moved: self.head_moved_of(request)?,
             running: Vec::new(),
             unknown: request.remarks.unknown.clone(),
+            accepted: request.remarks.accepted.iter().map(Into::into).collect(),
         })
     }
 
