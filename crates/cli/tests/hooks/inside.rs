@@ -136,10 +136,14 @@ fn a_plan_that_was_shown_there_is_carried_out_by_a_yes_and_only_once() {
     let done = answer(&scene, "/piton yes");
     assert!(done.contains("rewound to before turn 1") && !scene.world.has("since.txt"), "{done}");
     answer(&scene, "/piton redo");
-    // What was typed in between forgets it, and another session's yes is another's.
+    // What writes in between forgets it, who only looks may still say yes, and another session's yes is another's.
+    answer(&scene, "/piton rewind t1");
+    answer(&scene, "/piton undo t9");
+    assert!(answer(&scene, "/piton yes").contains("nothing waits for a yes"));
     answer(&scene, "/piton rewind t1");
     answer(&scene, "/piton log");
-    assert!(answer(&scene, "/piton yes").contains("nothing waits for a yes"));
+    assert!(answer(&scene, "/piton yes").contains("rewound to before turn 1"));
+    answer(&scene, "/piton redo");
     answer(&scene, "/piton rewind t1");
     let other = scene.generic_event("s2", "prompt", json!({ "turn": "q", "text": "/piton yes" }));
     assert!(other["answer"].as_str().unwrap().contains("nothing waits for a yes"), "{other}");
