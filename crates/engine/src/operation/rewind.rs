@@ -367,7 +367,9 @@ impl History {
             let (kind, found_at) = (change.kind(), Some(first.clone()));
             OwnedChange { path: change.path, owner: Owner::You, doubt: None, kind, found_at }
         };
-        Ok(differ.into_iter().filter(|change| !change.implied).map(change).collect())
+        // What it had not is nobody's.
+        let is_there = |change: &Change| !change.implied && change.after.is_some();
+        Ok(differ.into_iter().filter(is_there).map(change).collect())
     }
 
     /// The same as if no operation had happened from a record on.

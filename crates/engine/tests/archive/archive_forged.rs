@@ -86,16 +86,16 @@ fn replace_tree(forge: &mut Forge, tree: Object) {
 fn cases_of_trees() -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for name in [&b".."[..], b".", b"", b".git", b".GIT", b"a/b", b"../../etc/passwd", b"/etc/passwd", b"a\0b"] {
-        cases.push(case("a tree is none", move |forge| {
+        cases.push(case("a tree in it is not valid", move |forge| {
             let tree = listing(&[name], 0o644, &forge.objects[0]);
             replace_tree(forge, tree);
         }));
     }
-    cases.push(case("a tree is none", |forge| {
+    cases.push(case("a tree in it is not valid", |forge| {
         let tree = listing(&[b"a", b"a"], 0o644, &forge.objects[0]);
         replace_tree(forge, tree);
     }));
-    cases.push(case("a tree is none", |forge| {
+    cases.push(case("a tree in it is not valid", |forge| {
         let tree = listing(&[b"a"], 0o100_644, &forge.objects[0]);
         replace_tree(forge, tree);
     }));
@@ -330,28 +330,28 @@ fn cases_of_records() -> Vec<Case> {
         case("a checkpoint comes twice", again("checkpoint")),
         case("a turn or step has no such number", set("turn", "number", json!(0))),
         case("a turn or step has no such number", set("turn", "number", json!(100_000_000))),
-        case("a record is none", set("turn", "number", json!(-1))),
+        case("a record in it is not valid", set("turn", "number", json!(-1))),
         case("a turn or step has no such number", set("step", "step", json!(0))),
         case("a turn or step has no such number", set("step", "turn", json!(u32::MAX))),
         case("no clock goes", set("step", "opened", json!(-5))),
         case("no clock goes", set("step", "opened", json!(i64::MAX))),
-        case("a record is none", set("turn", "at", json!("+999999-01-01T00:00:00Z"))),
+        case("a record in it is not valid", set("turn", "at", json!("+999999-01-01T00:00:00Z"))),
         case("no clock goes", set("turn-ended", "at", json!(BEFORE))),
         case("a turn ends that did not begin", add(turn_end(&other, 7))),
-        case("a record is none", set("step", "paths", json!(["../../etc/passwd"]))),
-        case("a record is none", set("step", "paths", json!([".git/config"]))),
-        case("a record is none", set("step", "paths", json!([{"b64": "Li4vLi4veA=="}]))),
+        case("a record in it is not valid", set("step", "paths", json!(["../../etc/passwd"]))),
+        case("a record in it is not valid", set("step", "paths", json!([".git/config"]))),
+        case("a record in it is not valid", set("step", "paths", json!([{"b64": "Li4vLi4veA=="}]))),
         case("names a session that is not in it", add(turn(&mine, 9, "x"))),
         case("names a session that is not in it", add(step(&mine, 1, 9))),
-        case("a record is none", set("checkpoint", "id", json!("../../../../x"))),
-        case("a record is none", set("checkpoint", "operation", json!("x"))),
+        case("a record in it is not valid", set("checkpoint", "id", json!("../../../../x"))),
+        case("a record in it is not valid", set("checkpoint", "operation", json!("x"))),
         case("no clock goes", set("checkpoint", "created_at", json!(BEFORE))),
         case("more than there can be", set("checkpoint", "skipped", json!(u64::MAX))),
         case("more than there can be", with(|c| c["changes"]["created"] = json!(1_u64 << 60))),
         case("bits that no folder has", with(|c| c["root"]["mode"] = json!(0o40_755))),
-        case("a record is none", with(|c| c["unsettled"] = json!(["/etc/passwd"]))),
+        case("a record in it is not valid", with(|c| c["unsettled"] = json!(["/etc/passwd"]))),
         case("a blob that a record names is not in it", with(|c| c["git"] = json!(ObjectId([3; 32])))),
-        case("the state of a repository is none", |forge| {
+        case("the state of a repository in it is not valid", |forge| {
             let blob = forge.objects[0].id();
             forge.record("checkpoint")["git"] = json!(blob);
         }),
@@ -384,14 +384,14 @@ fn cases_of_records() -> Vec<Case> {
             let operation = OperationId::from_random([1; 8]);
             forge.add(Record::Ended { operation, outcome, ended_at: Timestamp(1) });
         }),
-        case("a record is none", |forge| forge.records.push(json!({"record": "later"}))),
+        case("a record in it is not valid", |forge| forge.records.push(json!({"record": "later"}))),
         case("a record is out of order", |forge| forge.records[2]["seq"] = json!(2)),
         case("a record is out of order", |forge| forge.first = 2),
         case("format 2", |forge| forge.version = 2),
         case("format 0", |forge| forge.version = 0),
     ];
     for name in ["t5", "@", "start", "-x", "kmzqkmzqkmzqkmzq", "a:b", "a\u{7}", "10m", ""] {
-        cases.push(case("a name is none", add(Record::Name { checkpoint: checkpoint_id(1), name: name.into() })));
+        cases.push(case("a name in it is not valid", add(Record::Name { checkpoint: checkpoint_id(1), name: name.into() })));
     }
     for (field, value) in
         [("commit", "--upload-pack=x"), ("commit", "abc"), ("branch", "-D"), ("branch", "../../x"), ("branch", "a b")]

@@ -157,7 +157,7 @@ fn what_the_user_did_since_the_last_capture_is_theirs() {
     assert_eq!(world.read("a"), lines(1..=20));
     assert!(!world.path("fresh").exists() && !world.path("mine").exists());
     let again = undo_error(&world, &UndoOptions { choice: mine, ..UndoOptions::default() });
-    assert!(matches!(again, OperationError::Chosen(ChosenError::Nothing { undone: true, .. })), "{again}");
+    assert!(matches!(again, OperationError::Chosen(ChosenError::NothingOfYours { undone: true, .. })), "{again}");
 }
 
 /// `--owner you` once took back everything of the user's, whatever turn was named with it.
