@@ -52,7 +52,6 @@ const COMMANDS: &[&[&str]] = &[
     &["redo", "--yes"],
     &["rewind", "t2", "--scope", "code", "--yes"],
     &["rewind", "t2", "--scope", "code", "--yes", "--path", "src"],
-    &["redo", "--yes"],
     &["checkout", "t2", "../out"],
     &["export", "run-1", "-o", "../run.piton"],
     &["verify"],

@@ -378,8 +378,8 @@ fn cases_of_records() -> Vec<Case> {
             forge.add(end());
             forge.add(end());
         }),
-        case("no session's", add(Record::Imported { session: other.id.clone(), at: Timestamp(1) })),
-        case("no session's", |forge| {
+        case("not a session's", add(Record::Imported { session: other.id.clone(), at: Timestamp(1) })),
+        case("not a session's", |forge| {
             let outcome = piton_engine::model::Outcome::RolledBack { why: "x".into() };
             let operation = OperationId::from_random([1; 8]);
             forge.add(Record::Ended { operation, outcome, ended_at: Timestamp(1) });
