@@ -391,7 +391,10 @@ fn cases_of_records() -> Vec<Case> {
         case("format 0", |forge| forge.version = 0),
     ];
     for name in ["t5", "@", "start", "-x", "kmzqkmzqkmzqkmzq", "a:b", "a\u{7}", "10m", ""] {
-        cases.push(case("a name in it is not valid", add(Record::Name { checkpoint: checkpoint_id(1), name: name.into() })));
+        cases.push(case(
+            "a name in it is not valid",
+            add(Record::Name { checkpoint: checkpoint_id(1), name: name.into() }),
+        ));
     }
     for (field, value) in
         [("commit", "--upload-pack=x"), ("commit", "abc"), ("branch", "-D"), ("branch", "../../x"), ("branch", "a b")]
