@@ -76,7 +76,7 @@ impl Reader {
 }
 
 impl Writer<'_> {
-    /// Takes in an object with all that it lists from the stores beside this one; what is here and sound stays as it is.
+    /// Takes in an object with all that it lists from the stores beside this one; what is here stays as it is.
     ///
     /// # Errors
     /// Where some of it is in none of them, or this store refuses.
@@ -85,6 +85,10 @@ impl Writer<'_> {
         while let Some(needed) = next.pop() {
             let id = needed.id();
             if !seen.insert(id) || self.is_added(&id) {
+                continue;
+            }
+            // A file that is here need not be read: its chunks came with it.
+            if matches!(needed, NeededObject::Blob { .. }) && self.store.contains(&id)? {
                 continue;
             }
             let sound = match self.store.object(&id) {

@@ -165,25 +165,15 @@ impl Reader {
     /// The records of the timeline up to a number, oldest first. One that is damaged is left out.
     ///
     /// # Errors
-    /// Where the database or the caller refuses.
-    pub fn each_record_until<E: From<StoreError>>(
-        &self,
-        until: u64,
-        mut each: impl FnMut(u64, Record) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let seqs = || -> Result<Vec<i64>, StoreError> {
+    /// Where the database refuses, or a pack cannot be read.
+    pub fn records_until(&self, until: u64) -> Result<Vec<Record>, StoreError> {
+        let seqs: Vec<i64> = {
             let db = self.db();
             let mut query = db.prepare_cached("SELECT seq FROM records WHERE seq <= ?1 ORDER BY seq")?;
-            Ok(query.query_map([until as i64], |row| row.get(0))?.collect::<Result<_, _>>()?)
+            query.query_map([until as i64], |row| row.get(0))?.collect::<Result<_, _>>()?
         };
-        for seq in seqs()? {
-            match self.record(seq as u64) {
-                Ok(record) => each(seq as u64, record)?,
-                Err(StoreError::DamagedRecord { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        let records = seqs.into_iter().map(|seq| self.record(seq as u64));
+        records.filter(|record| !matches!(record, Err(StoreError::DamagedRecord { .. }))).collect()
     }
 
     /// Makes sure that a checkpoint's row says what its record says: whoever is about to put its files in place goes by the

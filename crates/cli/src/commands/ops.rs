@@ -6,7 +6,7 @@ use piton_engine::model::Counts;
 use piton_engine::view::{KeptGit, OperationView, Operations};
 use piton_engine::{DiffOptions, Workspace};
 use piton_wording::owners::Names;
-use piton_wording::{Failure, Style, Text, operation_state, words};
+use piton_wording::{Failure, Style, Text, call, operation_state, text, words};
 use serde::Serialize;
 
 use crate::args::Global;
@@ -64,7 +64,7 @@ pub fn run(args: &Args, global: &Global, console: &mut Console) -> Result<(), Fa
         console.advise("nothing was rewound or undone here yet");
     } else if all.len() > limit {
         let rest = words::grouped((all.len() - limit) as u64);
-        console.advise(Text::new(Style::Dim, format!("{rest} older: all without -n")));
+        console.advise(text![rest, " older: ", call("ops")].in_style(Style::Dim));
     }
     Ok(())
 }

@@ -97,11 +97,9 @@ impl History {
         match begun {
             Ok(row) => Ok(Some(row)),
             Err(TargetError::Store(error)) => Err(error),
-            // The parent has no later turn: the fork began where it is now.
-            Err(_) => match self.end_of(&origin.parent) {
-                Ok(end) if self.record.forked_from.is_none() => Ok(end),
-                _ => self.store.head(self.record.line),
-            },
+            // In the fork's own folder, that is all there is; elsewhere the parent has no later turn, and it began at the end.
+            Err(_) if self.record.forked_from.is_some() => self.store.head(self.record.line),
+            Err(_) => self.end_of(&origin.parent),
         }
     }
 

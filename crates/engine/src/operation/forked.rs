@@ -37,15 +37,14 @@ impl Workspace {
     ) -> Result<(), StoreError> {
         let locked = self.lock(PATIENCE)?;
         let mut writer = locked.writer()?;
-        let mut taken = Taken::of(of, target, fork)?;
-        let mut records = Vec::new();
-        of.store.each_record_until(target.seq, |_, record| {
-            records.extend(taken.record(record));
-            Ok::<_, StoreError>(())
-        })?;
-        records.extend(taken.ends()?);
-        records.extend(fork.map(|fork| Record::Session(fork.clone())));
-        for record in records {
+        let recorded = of.store.records_until(target.seq)?;
+        let mut taken = Taken::of(of, target, fork, &recorded);
+        for record in recorded {
+            if let Some(record) = taken.record(record) {
+                writer.record(record)?;
+            }
+        }
+        for record in taken.ends()?.into_iter().chain(fork.map(|fork| Record::Session(fork.clone()))) {
             writer.record(record)?;
         }
         for need in target.checkpoint.needs() {
@@ -60,15 +59,13 @@ impl Workspace {
 }
 
 impl<'h> Taken<'h> {
-    fn of(of: &'h History, target: &'h CheckpointRow, fork: Option<&'h Session>) -> Result<Self, StoreError> {
-        let mut ended = HashSet::new();
-        of.store.each_record_until(target.seq, |_, record| {
-            if let Record::Ended { operation, .. } = record {
-                ended.insert(operation);
-            }
-            Ok::<_, StoreError>(())
-        })?;
-        Ok(Self {
+    fn of(of: &'h History, target: &'h CheckpointRow, fork: Option<&'h Session>, recorded: &[Record]) -> Self {
+        let ended = |record: &Record| match record {
+            Record::Ended { operation, .. } => Some(operation.clone()),
+            _ => None,
+        };
+        let ended = recorded.iter().filter_map(ended).collect();
+        Self {
             of,
             target,
             fork,
@@ -76,7 +73,7 @@ impl<'h> Taken<'h> {
             operations: HashSet::new(),
             open_turns: HashSet::new(),
             open_steps: HashSet::new(),
-        })
+        }
     }
 
     /// A record as the fork has it; none where it is no business of the fork's.
